@@ -24,9 +24,9 @@ FIRST = ("tests/live/", "tests/programs/")
 LONGEST = ("tests/live/test_outside.py::test_a_stock_kernel_has_the_same_windows_and_flights",
            "tests/live/test_kernels.py", "tests/live/test_page.py", "tests/live/test_fetches.py",
            "tests/live/test_cluster.py", "tests/live/test_servers.py", "tests/live/test_driver.py",
-           "tests/live/test_command_programs.py::test_ten_scripts_in_two_places",
-           "tests/live/test_captures.py::test_forty_networks_are_told_as_they_were",
-           "tests/live/test_engines.py::test_the_host_engine_in_real_time",
+           "tests/live/test_command_programs.py::test_ten_scripts_do_the_same_in_two_places",
+           "tests/live/test_captures.py::test_forty_networks_are_reported_as_they_were",
+           "tests/live/test_engines.py::test_the_host_engine_measures_in_real_time",
            "tests/programs/test_cluster.py")
 # Whose tests share what a file makes once, or a guest that waits for trials like theirs.
 SHARES = r'scope="module"|^@cache|drive: Driver|shared: UmlEngine'

@@ -13,10 +13,7 @@ def sysctls_of(raw: Mapping[str, object], where: str, one_word: bool = False) ->
     """The [sysctls] of a table, checked; one_word: values without a space. Raises UsageError."""
     settings = schema.table(raw, "sysctls", where)
     for name, value in settings.items():
-        try:
-            sysctls.check(name, value)
-        except ValueError as error:
-            raise UsageError(f"{where}: [sysctls]: {error}") from None
+        sysctls.check(name, value, f"{where}: [sysctls]")
         if one_word and " " in value:
             raise UsageError(f"{where}: [sysctls]: {name} = {value!r} is not a number or a word in"
                              ' quotes, like "0"')

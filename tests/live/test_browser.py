@@ -1,4 +1,4 @@
-"""Pages in Chromium in the guest: the same as stored, and what a page may not do to the next."""
+"""Pages in Chromium in the guest: they load as stored ones did, and do not change the next."""
 
 from __future__ import annotations
 
@@ -44,19 +44,22 @@ def measured(kernel: Path, folder: Path, trials: dict[str, PageTrial]) -> dict[s
 
 
 @needs_browser
-def test_a_browser_loads_the_same_each_time_whatever_was_loaded_before(
-        kernel: Path, tmp_path: Path, sites: None) -> None:
-    """Between them: a page whose picture never comes, one that opens dialogs, one that leaves, and
-    one with a frame of another site, a worker, a service worker and windows, and one with a
-    picture that is none, a script in brotli, and requests with bodies. And one that loads itself."""
+def test_a_browser_loads_a_page_alike_after_any_other_page(kernel: Path, tmp_path: Path,
+                                                           sites: None) -> None:
+    """Between them come pages that could leave something behind.
+
+    The picture of one never comes. Others open dialogs, leave for another site, or load
+    themselves again. One has a frame of another site, a worker, a service worker and windows,
+    and one a broken picture, a script in brotli, and requests with bodies.
+    """
     stored = {name: stored_browsed.load(name) for name in stored_browsed.NAMES}
     bodies = {
         "endless": b"<p>x</p><img src=/never>",
         "dialogs": b"<script>alert(1); confirm(2); onbeforeunload = e => 'stay'</script><p>x</p>",
         "parts": (b"<p>x</p><iframe src=https://b.test/></iframe><script>new Worker('/worker.js');"
                   b"navigator.serviceWorker.register('/service.js'); open('/')</script>"),
-        "asks": (b"<img src=/broken><script src=/coded.js></script><script>for (const words of ['b',"
-                 b" 'a']) fetch('/api', {method: 'POST', body: words})</script>"),
+        "asks": (b"<img src=/broken><script src=/coded.js></script><script>for (const words of"
+                 b" ['b', 'a']) fetch('/api', {method: 'POST', body: words})</script>"),
         "again": b"<p>x</p><script>location.reload()</script>",
         "away": b"<p>x</p><img src=http://192.0.2.1/><iframe src=file:///etc/passwd></iframe>"}
     trials = {}
@@ -79,7 +82,8 @@ def test_a_browser_loads_the_same_each_time_whatever_was_loaded_before(
               for words in (b"a", b"b")),
             Answer(0, "GET", "/never", 200, (), b"", wait_ms=NEVER_MS)))
         trials[name] = replace(stored["http2"].trial, page=name, site=site_store.put(site))
-    order = ("http2", "endless", "http1", "dialogs", "parts", "asks", "again", "away", "http2 again", "http1 again")
+    order = ("http2", "endless", "http1", "dialogs", "parts", "asks", "again", "away",
+             "http2 again", "http1 again")
     found = measured(kernel, tmp_path / "run", {name: trials[name] for name in order})
 
     assert not found["endless"].ok

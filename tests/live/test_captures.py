@@ -1,4 +1,4 @@
-"""./run.sh --capture: what a network really did, of forty networks; what a command sets.
+"""./run.sh --capture: what forty networks really did, and when a command's change holds.
 
 The networks but Mininet's are in one guest, each in network namespaces of its own: `<name>a` and
 `<name>b`, with a link between `<name>a-eth0` and `<name>b-eth0`.
@@ -41,7 +41,7 @@ def read(folder: Path) -> list[LinkDirection]:
     return observe_links(capture, read_headers(capture), NamespaceNames())
 
 
-def test_a_capture_says_what_was_set_and_what_was_not_applied(tmp_path: Path) -> None:
+def test_a_capture_reports_each_link_and_the_setting_that_was_not_applied(tmp_path: Path) -> None:
     shutil.copy(SMALL, tmp_path)
     plain = Ended(tmp_path, "python3", "small.py")
     first = Ended(tmp_path, "python3", "small.py", flags=("--capture",))
@@ -67,7 +67,7 @@ def test_a_capture_says_what_was_set_and_what_was_not_applied(tmp_path: Path) ->
         captured.run(["--report", str(tmp_path)])
 
 
-def test_it_has_the_packets_that_tcpdump_sees_at_the_same_nanosecond(tmp_path: Path) -> None:
+def test_a_capture_has_tcpdumps_packets_at_the_same_nanosecond(tmp_path: Path) -> None:
     (tmp_path / "two.sh").write_text(
         "ip link add a-eth0 type veth peer name b-eth0; ip netns add b\n"
         "ip link set b-eth0 netns b; ip addr add 10.0.0.1/24 dev a-eth0; ip link set a-eth0 up\n"
@@ -94,8 +94,7 @@ def test_it_has_the_packets_that_tcpdump_sees_at_the_same_nanosecond(tmp_path: P
     assert ours == theirs and sum(ours.values()) == 5
 
 
-def test_a_setting_that_is_replaced_is_judged_by_what_it_did_and_a_full_capture_says_so(
-        tmp_path: Path) -> None:
+def test_a_replaced_setting_is_judged_and_a_full_capture_is_reported(tmp_path: Path) -> None:
     (tmp_path / "changes.sh").write_text(
         "ip link add a-eth0 type veth peer name b-eth0; ip netns add b\n"
         "ip link set b-eth0 netns b; ip addr add 10.0.0.1/24 dev a-eth0; ip link set a-eth0 up\n"
@@ -116,7 +115,7 @@ def test_a_setting_that_is_replaced_is_judged_by_what_it_did_and_a_full_capture_
     assert wrong.startswith("htb 1 Mbit/s") and "never used" in wrong
 
 
-def test_who_spins_delays_no_packet(tmp_path: Path) -> None:
+def test_a_spinning_program_delays_no_packet(tmp_path: Path) -> None:
     (tmp_path / "spins.py").write_text(
         "import select, time\nend = time.monotonic() + 0.6\n"
         "while time.monotonic() < end:\n    select.select([], [], [], 0)\n")
@@ -131,7 +130,7 @@ def test_who_spins_delays_no_packet(tmp_path: Path) -> None:
     assert "All 2 directions of links did what was set" in ended.err, ended.err
 
 
-# What the report of a capture says of forty networks, each set up and misused in another way ---
+# The report of a capture on forty networks, each set up and misused in another way ---
 
 # net NAME NUMBER makes two namespaces; q sets a queue of the first; pings and sends go from it.
 FUNCTIONS = r"""
@@ -149,8 +148,8 @@ sends() { $b nc -l -p 9 >/dev/null & sleep 0.05
 
 
 class Script(NamedTuple):
-    """lines: in bash. wrong: of which device what is said, as regular expressions; all else is as
-    set. words: how the first device is set. remarks: what is said of it that is not wrong."""
+    """lines: bash. wrong: devices and patterns of what is reported on them; all else is as
+    set. words: how the first device is set. remarks: what else is reported on it."""
 
     name: str
     lines: str
@@ -255,7 +254,7 @@ SCRIPTS = (
 )
 
 
-def test_forty_networks_are_told_as_they_were(tmp_path: Path) -> None:
+def test_forty_networks_are_reported_as_they_were(tmp_path: Path) -> None:
     (tmp_path / "all.sh").write_text(FUNCTIONS + "\n".join(
         f"net {script.name} {number}; s_{script.name}() {{ {script.lines}; }}; s_{script.name}"
         for number, script in enumerate(SCRIPTS, start=1)))
@@ -270,7 +269,7 @@ def test_forty_networks_are_told_as_they_were(tmp_path: Path) -> None:
     differ = {script.name: said for script in SCRIPTS
               if (said := _differs(script, by_node[script.name]))}
     assert not differ
-    # Names of namespaces, also of those that are gone; what was never sent to is not called right.
+    # Namespaces that are gone have names, too, and a link without packets is not called right.
     assert [link.sender for link in found if link.is_untested and not link.wrong] == [
         "unuseda-eth0"]
     assert "and on 1 nothing shows what was set" in " ".join(ended.err.split())
@@ -281,7 +280,7 @@ def test_forty_networks_are_told_as_they_were(tmp_path: Path) -> None:
     assert re.search(f"{count} TCP connections, 3 refused; [0-9]+ segments were retransmitted",
                      told)
     assert re.search("[0-9]+ of [0-9]+ pings were not answered", told)
-    # The same connection on both sides of a NAT, and of no queue more than it dropped.
+    # A connection is one on both sides of a NAT, and no queue is blamed for more than it dropped.
     conversations = find_conversations(capture, fields, found)
     assert conversations.tcp is not None
     seen = observe_connections(conversations.connections, conversations.tcp, found, capture.data)
@@ -294,7 +293,7 @@ def test_forty_networks_are_told_as_they_were(tmp_path: Path) -> None:
 
 
 def _differs(script: Script, found: list[LinkDirection]) -> str:
-    """What is said of a script's links and is not to be said, or the other way round."""
+    """The first difference between what is reported on a script's links and what has to be."""
     expected = {device if len(device) > 1 else f"{script.name}{device}-eth0": text
                 for device, text in script.wrong}
     for link in found:
@@ -334,7 +333,7 @@ net.stop()
 """
 
 
-def test_mininets_links_are_told_as_they_were(tmp_path: Path) -> None:
+def test_mininets_links_are_reported_as_they_were_set(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(MININET)
     ended = Ended(tmp_path, "python3", "net.py", flags=("--capture",))
     assert ended.status == 0 and "All 12 directions of links did what was set" in ended.err
@@ -342,7 +341,7 @@ def test_mininets_links_are_told_as_they_were(tmp_path: Path) -> None:
     assert "s1-eth2" in page and "packets were still in its queue" not in page
 
 
-# What a command that configures has written is in force for the packets that follow its end ---
+# A change holds for every packet after the end of the command that makes it ---
 
 # Two hosts at a switch. A ping of a Python program that is there already: no program has to start
 # first, in whose time the rule might come into force. It prints how many of three come back.
@@ -422,20 +421,20 @@ def expected(pairs: list[tuple[str, str]]) -> list[str]:
 
 
 @pytest.mark.skipif(shutil.which("ovs-vsctl") is None, reason="Open vSwitch is not installed")
-def test_what_open_vswitch_was_told(tmp_path: Path) -> None:
-    """Its datapath keeps flows for up to 5 ms after a change (udpif_revalidator)."""
+def test_a_change_of_open_vswitch_holds_for_the_next_packet(tmp_path: Path) -> None:
+    """Open vSwitch's datapath keeps flows for up to 5 ms after a change (udpif_revalidator)."""
     assert answered(tmp_path, OVS, OVS_PAIRS) == expected(OVS_PAIRS)
 
 
-def test_what_the_kernel_was_told(tmp_path: Path) -> None:
+def test_a_change_of_the_kernel_holds_for_the_next_packet(tmp_path: Path) -> None:
     pairs = [pair for pair in KERNEL_PAIRS
              if all(shutil.which(name) for name in ("iptables", "nft") if f" {name}" in pair[0])]
     assert answered(tmp_path, BRIDGE, pairs) == expected(pairs)
 
 
 @pytest.mark.skipif(shutil.which("ovs-vsctl") is None, reason="Open vSwitch is not installed")
-def test_three_pings_at_once_after_a_rule(tmp_path: Path) -> None:
-    """As a published experiment does it, whose result an old flow reverses."""
+def test_three_pings_right_after_a_drop_rule_are_all_lost(tmp_path: Path) -> None:
+    """A published experiment does it so, and an old flow reverses its result."""
     (tmp_path / "network.sh").write_text(NETWORK.partition("cat >pings.py")[0].format(
         switch=OVS[0], port=OVS[1]) + """
         ip netns exec h1 ping -c 1 10.0.0.2 | grep loss

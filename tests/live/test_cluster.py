@@ -1,4 +1,4 @@
-"""A cluster of Dask's own processes, with TLS: the same answer as one machine, whatever dies."""
+"""A cluster of Dask's own processes, with TLS: it has one machine's rows, whatever dies."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from tests.programs.dask_processes import Machines, certificates
 from tests.running import HANGS_S, run_program, wait_until
 from vtime import system
 
-# Looked for and not imported: that takes every worker of the tests a quarter of a second.
+# It is not imported: that takes every worker of the tests a quarter of a second.
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
                                 reason="./install.sh --with-cluster")
 
-# So many, some of them with losses, that a machine can die among them.
+# They are so many, some of them with losses, that a machine can die among them.
 MANY = ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", "0%,2%",
         "--size", "20000", "--iw", "3,10", "--repeat", "1", "--no-reasons")
 PAGES = ("--name", "pages", "--objects", "6", "--size", "6kB", "--rtt", "40", "--bw", "5M", "--iw",
          "3,10", "--connections", "1,2", "--loss", "0%,3%", "--repeat", "2", "--seed", "4",
          "--chain", "4kB", "--signature", "ecdsa")
-# Of each other kind one as small as they come.
+# The smallest scenario of each other kind.
 OF_EACH_KIND = {
     "handley1999_memory": Overrides({}),
     str(PROJECT / "tests/golden/load/small.toml"): Overrides({"initcwnd": [10], "load": [0.5]},
                                                              repeat=1),
     str(PROJECT / "tests/golden/page/small.toml"): Overrides(
         {"initcwnd": [10], "loss_percent": [0.0], "queue": ["100"]})}
-# How often the window was looked at, while the guest's clock stood: that depends on the processor.
+# How often the window was sampled while the guest's clock stood depends on the processor.
 COUNTED = ("measured_at", "samples", "rule_checked")
 MICROSECOND_MS = 0.001_01
 NEAR_MS = 0.1  # of a page in a browser
@@ -69,7 +69,7 @@ def machines(tmp_path_factory: pytest.TempPathFactory, kernel: Path) -> Iterator
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory, kernel: Path) -> Path:
-    """The results of one guest of this machine's."""
+    """The results of one guest on this machine."""
     results = tmp_path_factory.mktemp("alone") / "results"
     done = run_program(command(results, "--jobs", "1", "--no-figures", *MANY))
     assert done.returncode == 0, done.stderr
@@ -94,9 +94,9 @@ def finished(run: subprocess.Popen[str]) -> str:
 
 
 @pytest.mark.parametrize("name", OF_EACH_KIND)
-def test_a_batch_of_each_kind_is_what_this_machine_measures(name: str, kernel: Path,
-                                                            tmp_path: Path) -> None:
-    """By the program that a machine of a cluster runs: rows, kept files and packets."""
+def test_a_batch_of_each_kind_has_the_rows_that_one_machine_measures(name: str, kernel: Path,
+                                                                     tmp_path: Path) -> None:
+    """The program that a machine of a cluster runs gives the same rows, kept files and packets."""
     study = registry.study_of(scenario_file.find(name), OF_EACH_KIND[name])
     captured = [trial.id for trial in study.trials[:1]]
     batch = TrialBatch(study, study.trials, captured)
@@ -129,7 +129,7 @@ def measuring(machines: Machines) -> list[tuple[str, int]]:
 
 def wait_for_a_batch(machines: Machines, run: subprocess.Popen[str],
                      other: int = 0) -> tuple[str, int]:
-    """On whichever machine: where there is much to do, one of them may get none for long."""
+    """A batch under way on any machine: for a long time one of them may get none."""
     found: list[tuple[str, int]] = []
 
     def begun() -> list[tuple[str, int]]:
@@ -140,8 +140,9 @@ def wait_for_a_batch(machines: Machines, run: subprocess.Popen[str],
     return found[0]
 
 
-def test_what_is_struck_costs_nothing(machines: Machines, alone: Path, results: Path) -> None:
-    """Ctrl-C ends what the machines do; the same command resumes, and a batch and a machine die."""
+def test_interrupted_and_killed_batches_change_no_row_of_a_clusters_run(
+        machines: Machines, alone: Path, results: Path) -> None:
+    """Ctrl-C ends all batches. In the resumed run a batch is killed, and then a machine."""
     run = begun(machines, results, *MANY)
     wait_for_a_batch(machines, run)
     run.send_signal(signal.SIGINT)
@@ -168,7 +169,7 @@ def test_what_is_struck_costs_nothing(machines: Machines, alone: Path, results: 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="./install.sh --with-browser")
 def test_a_cluster_resumes_pages_in_a_browser(machines: Machines, results: Path, kernel: Path,
                                               tmp_path: Path) -> None:
-    """That two guests began. Only the machine that sends the site has it in its store."""
+    """Two guests began the run. Only the machine that sends the site has it in its store."""
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "index.html").write_text("<!doctype html><p>x</p>" + "".join(
@@ -251,8 +252,8 @@ def keep_the_first(results: Path, count: int) -> None:
     ("other", "certificate verify failed"),
     ("half", "[SSL: TLSV1_ALERT_|[Errno 104] Connection reset by peer"),
     ("none", "no certificate is given to Dask")])
-def test_what_cannot_be_reached_is_one_line(address: str, said: str, results: Path,
-                                            machines: Machines, tmp_path: Path) -> None:
+def test_a_cluster_that_cannot_be_reached_is_refused_in_one_line(
+        address: str, said: str, results: Path, machines: Machines, tmp_path: Path) -> None:
     """other: a certificate of another authority; half: that, and the right authority; none."""
     environment = machines.environment
     if address in ("other", "half"):

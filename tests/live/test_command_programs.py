@@ -1,4 +1,4 @@
-"""What others' scripts call, how their input and output pass, in any place, and repeated.
+"""Programs of others' scripts, their input and output, at any place, and repeated.
 
 A place: the folder's path, the scripts' names, the environment, whether packets are captured, and
 whether the machine is busy. Ten scripts of what courses do run one after the other in one guest.
@@ -72,7 +72,8 @@ http { access_log off; server { listen 8080; root .; } }
 
 @pytest.mark.skipif(any(shutil.which(name) is None for name in PROGRAMS),
                     reason="./install.sh --with-mininet --with-nginx")
-def test_each_program_once_and_the_same_bytes_beside_another_guest(tmp_path: Path) -> None:
+def test_every_common_program_prints_the_same_bytes_in_two_concurrent_guests(
+        tmp_path: Path) -> None:
     def ran(name: str) -> Ended:
         folder = tmp_path / name / "work"
         folder.mkdir(parents=True)
@@ -96,7 +97,7 @@ def test_each_program_once_and_the_same_bytes_beside_another_guest(tmp_path: Pat
     assert (one.kept / "files/dump.pcap").stat().st_size > 1_000_000
 
 
-def test_what_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
+def test_a_command_that_stops_reading_an_endless_input_ends(tmp_path: Path) -> None:
     with subprocess.Popen(["yes"], stdout=subprocess.PIPE) as endless:
         done = run_program(typed(tmp_path, "sh", "-c", "sleep 5; head -c 4; sleep 5; echo ends"),
                            cwd=tmp_path, stdin=endless.stdout, text=False)
@@ -104,7 +105,7 @@ def test_what_nobody_reads_is_not_waited_for(tmp_path: Path) -> None:
     assert (done.returncode, done.stdout) == (0, b"y\ny\nends\n"), done.stderr
 
 
-def test_output_is_on_the_disk_once(tmp_path: Path) -> None:
+def test_a_commands_output_takes_room_on_the_disk_only_once(tmp_path: Path) -> None:
     with begun(tmp_path, "sh", "-c", "seq 500000; sleep 1; cat",
                stdin=subprocess.PIPE) as process:
         while process.stdout.readline() != b"500000\n":
@@ -116,7 +117,7 @@ def test_output_is_on_the_disk_once(tmp_path: Path) -> None:
     assert found.st_size > 3_000_000 and found.st_blocks * 512 < found.st_size / 2
 
 
-def test_in_background_a_terminal_is_none(tmp_path: Path) -> None:
+def test_a_command_in_the_background_has_no_terminal(tmp_path: Path) -> None:
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(tmp_path)
@@ -131,8 +132,8 @@ def test_in_background_a_terminal_is_none(tmp_path: Path) -> None:
         os.close(terminal)  # which ends a shell that has not ended
 
 
-def test_mininet_s_own_command_builds_the_networks_of_topo(tmp_path: Path) -> None:
-    """As the docstring of topo.py has them: every host reaches every other."""
+def test_mininets_own_command_builds_the_networks_of_topo(tmp_path: Path) -> None:
+    """They are those of topo.py's docstring: every host reaches every other."""
     lines = re.findall(r"^    \./run\.sh -- (.*)$", (PROJECT / "topo.py").read_text(),
                        re.MULTILINE)
     for line, pings in zip(lines, (2, 6), strict=True):  # the dumbbell has a router, too
@@ -284,12 +285,12 @@ def busy(count: int) -> Iterator[None]:
 
 
 def times(ended: Ended) -> bytes:
-    """What was printed with its times, on the guest's clock; and when all had ended."""
+    """The output with its times on the guest's clock, and the time when all had ended."""
     return (ended.kept / "output.txt").read_bytes() + str(ended.facts()["virtual_s"]).encode()
 
 
-def test_ten_scripts_in_two_places(tmp_path: Path) -> None:
-    """And on a machine that is busy; that captures change nothing: tests/live/test_captures.py."""
+def test_ten_scripts_do_the_same_in_two_places(tmp_path: Path) -> None:
+    """The machine is busy in one of them; test_captures.py shows that captures change nothing."""
     first = ended_in(tmp_path / "a", flags=("--capture",))
     assert first.status == 0 and first.out.count('"bits_per_second"') > 20, first.err
     long = tmp_path / "a folder" / "with a much longer name" / "and some more of them" / "b"
@@ -304,7 +305,7 @@ def test_ten_scripts_in_two_places(tmp_path: Path) -> None:
 
 # ./run.sh --repeat N -- COMMAND -------------------------------------------------------
 
-# A transfer that loses at random, and what Python draws by the seed.
+# A transfer with random losses, and a number that Python draws by the seed.
 LOSSY_SCRIPT = """\
 ip netns add a; ip netns add b
 ip link add name va netns a type veth peer name vb netns b
@@ -320,7 +321,8 @@ exit $STATUS
 """
 
 
-def test_runs_differ_by_their_seeds_and_the_table_has_lines_and_connections(tmp_path: Path) -> None:
+def test_repeated_runs_differ_by_seed_and_their_table_has_lines_and_connections(
+        tmp_path: Path) -> None:
     (tmp_path / "lossy.sh").write_text(LOSSY_SCRIPT)
     ended = Ended(tmp_path, "sh", "lossy.sh", flags=(
         "--repeat", "4", "--jobs", "2", "--seed", "7", "--env", "STATUS=3"))
@@ -343,7 +345,7 @@ def test_runs_differ_by_their_seeds_and_the_table_has_lines_and_connections(tmp_
 
 
 def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path: Path) -> None:
-    """It comes as soon as a run has ended; there are far too many to have all ended by then."""
+    """It comes as soon as two runs have ended, of far more."""
     with begun(tmp_path, "sh", "-c", "sleep 1; echo number $(date +%N)",
                flags=("--repeat", "500", "--jobs", "2")) as running:
         ended = 0

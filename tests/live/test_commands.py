@@ -64,7 +64,7 @@ def test_starting_a_program_costs_a_millisecond(tmp_path: Path) -> None:
     assert 3.0 <= (end - began) * 1000 < 3.1  # the rest are system calls that fail
 
 
-def test_a_full_memory_is_told(tmp_path: Path) -> None:
+def test_a_nearly_full_memory_of_the_guest_is_reported(tmp_path: Path) -> None:
     ended = Ended(tmp_path, "python3", "-c", "import time; a = b'x' * 130_000_000; time.sleep(3)",
                   flags=("--memory", "164M"))
     assert ended.status == 0 and "nearly all of the guest's memory was in use" in ended.err
@@ -77,13 +77,13 @@ def test_another_seed_draws_other_numbers(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("ovs-vsctl") is None, reason="./install.sh --with-mininet")
-def test_mininets_default_switch_and_controller(tmp_path: Path) -> None:
+def test_mininets_default_switch_and_controller_connect_all_hosts(tmp_path: Path) -> None:
     ended = Ended(tmp_path, "mn", "--topo", "single,3", "--link", "tc,bw=10,delay=10ms",
                   "--test", "pingall")
     assert ended.status == 0 and "0% dropped (6/6 received)" in ended.out + ended.err, ended.err
 
 
-def test_what_a_command_writes_comes_back(tmp_path: Path) -> None:
+def test_a_commands_files_are_kept_and_written_back_only_by_a_flag(tmp_path: Path) -> None:
     (tmp_path / "before").write_text("before\n")
     began_s = time.time()
     ended = Ended(tmp_path, "sh", "-c", "cat before; sleep 100; echo new > before; mkdir d;"
@@ -107,8 +107,8 @@ def test_what_a_command_writes_comes_back(tmp_path: Path) -> None:
     (("sleep", "100"), ("--timeout", "5"), 124, ""),
     (("sh", "-c", "echo o > /proc/sysrq-trigger; poweroff -f; reboot -f;"
       " python3 -c 'import ctypes; ctypes.CDLL(None).reboot(0x4321FEDC)'"), (), 1, "guest")])
-def test_the_status_is_the_commands(words: tuple[str, ...], flags: tuple[str, ...], status: int,
-                                    said: str, tmp_path: Path) -> None:
+def test_the_status_of_run_sh_is_the_commands(words: tuple[str, ...], flags: tuple[str, ...],
+                                              status: int, said: str, tmp_path: Path) -> None:
     (tmp_path / "data").write_text("no program")
     (tmp_path / "results" / "commands" / "0").mkdir(parents=True)
     ended = Ended(tmp_path, *words, flags=flags)
@@ -117,7 +117,7 @@ def test_the_status_is_the_commands(words: tuple[str, ...], flags: tuple[str, ..
     assert not list(tmp_path.rglob(".guest"))
 
 
-def test_input_is_a_file_a_pipe_or_nothing(tmp_path: Path) -> None:
+def test_a_commands_input_may_be_a_file_a_pipe_or_a_slow_writer(tmp_path: Path) -> None:
     assert Ended(tmp_path, "cat", given=b"one\ntwo\n").out == "one\ntwo\n"
     (tmp_path / "input").write_text("a file\n")
     with (tmp_path / "input").open() as file:
@@ -132,7 +132,7 @@ def test_input_is_a_file_a_pipe_or_nothing(tmp_path: Path) -> None:
         assert slow.wait(HANGS_S) == 0
 
 
-def test_what_spins_gets_on_and_is_named(tmp_path: Path) -> None:
+def test_a_spinning_command_ends_and_is_named(tmp_path: Path) -> None:
     spinning = ("import os, select, threading, time; r, w = os.pipe();"
                 "threading.Timer(1, os.write, (w, b'x')).start(); began = time.time()\n"
                 "while not select.select([r], [], [], 0)[0]: pass\n"
@@ -143,7 +143,7 @@ def test_what_spins_gets_on_and_is_named(tmp_path: Path) -> None:
     assert "python3 spins" in ended.err and ended.facts()["spinning"] == ["python3"]
 
 
-def test_who_waits_for_a_thread_without_any_call_makes_no_timer_late(tmp_path: Path) -> None:
+def test_a_wait_for_a_thread_without_system_calls_makes_no_timer_late(tmp_path: Path) -> None:
     spinning = ("import threading, time; beats = []; began = time.time()\n"
                 "def beat():\n"
                 "    for _ in range(5): time.sleep(0.07); beats.append(time.time() - began)\n"
@@ -165,8 +165,8 @@ def test_who_waits_for_a_thread_without_any_call_makes_no_timer_late(tmp_path: P
     assert "python3 spins" in done.stderr
 
 
-def test_who_spins_is_preempted_after_many_calls_of_sched_yield(tmp_path: Path) -> None:
-    """UML's own clock of the scheduler stands still for 1 ms for each of those calls."""
+def test_a_spinning_program_is_preempted_after_many_calls_of_sched_yield(tmp_path: Path) -> None:
+    """UML's own clock for the scheduler stands still for 1 ms at each of those calls."""
     spinning = ("import os, subprocess, time; began = time.monotonic()\n"
                 "other = subprocess.Popen(['python3', '-c', 'import time\\n"
                 "for _ in range(3): time.sleep(1); print(time.monotonic(), flush=True)'],"
@@ -178,7 +178,7 @@ def test_who_spins_is_preempted_after_many_calls_of_sched_yield(tmp_path: Path) 
     assert (ended.status, ended.out) == (0, "1.0 2.0 3.0\n"), ended.err
 
 
-def test_who_is_known_to_spin_waits_with_few_calls(tmp_path: Path) -> None:
+def test_a_program_known_to_spin_waits_with_few_calls(tmp_path: Path) -> None:
     asking = ("import socket, time; s = socket.socket(type=socket.SOCK_DGRAM); s.setblocking(0)\n"
               "def wait(ms):\n"
               "    began, calls = time.monotonic_ns(), 0\n"
@@ -196,7 +196,7 @@ def test_who_is_known_to_spin_waits_with_few_calls(tmp_path: Path) -> None:
     assert calls[0] > 900 and calls[2] == calls[3] < 250
 
 
-def test_who_paces_datagrams_by_the_clock_sends_few_at_one_moment(tmp_path: Path) -> None:
+def test_a_sender_that_paces_by_the_clock_sends_few_datagrams_at_one_moment(tmp_path: Path) -> None:
     sending = ("import socket, time; s = socket.socket(type=socket.SOCK_DGRAM); sent = 0\n"
                "began = time.monotonic()\n"
                "while time.monotonic() < began + 0.001: sent += s.sendto(b'x', ('127.0.0.1', 9))\n"
@@ -216,9 +216,9 @@ while True: time.sleep(0.1)
 
 @pytest.mark.parametrize("signals, status, why", [
     ((signal.SIGINT, signal.SIGINT), 130, "interrupted"), ((signal.SIGTERM,), 143, "Terminated")])
-def test_who_stops_a_command_gets_what_it_wrote(signals: tuple[int, ...], status: int, why: str,
-                                                tmp_path: Path) -> None:
-    """The first Ctrl-C is the command's, which may go on."""
+def test_a_stopped_commands_files_are_kept(signals: tuple[int, ...], status: int, why: str,
+                                           tmp_path: Path) -> None:
+    """The command gets the first Ctrl-C, and may go on."""
     with begun(tmp_path, "python3", "-c", CATCHING) as process:
         assert process.stdout.readline() == b"up\n"
         for number in signals[:-1]:
@@ -232,7 +232,7 @@ def test_who_stops_a_command_gets_what_it_wrote(signals: tuple[int, ...], status
     assert json.loads((kept / "command.json").read_text())["status"] == status
 
 
-def test_a_timeout_by_the_wall_brings_back_what_who_computes_for_ever_wrote(tmp_path: Path) -> None:
+def test_the_files_of_an_endless_computation_are_kept_at_its_wall_timeout(tmp_path: Path) -> None:
     for wall_s in (3, 9, 30):  # longer where a guest that has much beside it had not begun by then
         ended = Ended(tmp_path, "sh", "-c", "echo 1 > so_far; while :; do :; done",
                       flags=("--timeout", f"1h,{wall_s}"))
@@ -242,7 +242,7 @@ def test_a_timeout_by_the_wall_brings_back_what_who_computes_for_ever_wrote(tmp_
     assert ended.status == 124 and (ended.kept / "files" / "so_far").read_text() == "1\n"
 
 
-def test_a_terminal_is_a_terminal_and_time_waits_for_who_types(tmp_path: Path) -> None:
+def test_a_command_at_a_terminal_has_one_and_its_clock_waits_for_typing(tmp_path: Path) -> None:
     child, terminal = pty.fork()
     if child == 0:
         os.chdir(tmp_path)
@@ -251,7 +251,7 @@ def test_a_terminal_is_a_terminal_and_time_waits_for_who_types(tmp_path: Path) -
     seen = ""
 
     def upto(pattern: str) -> re.Match[str]:
-        """What is printed next that looks so; what comes before it is forgotten."""
+        """The next output that matches; what comes before it is dropped."""
         nonlocal seen
         until = time.monotonic() + HANGS_S
         while not (found := re.search(pattern, seen)) and time.monotonic() < until:
@@ -278,7 +278,8 @@ def test_a_terminal_is_a_terminal_and_time_waits_for_who_types(tmp_path: Path) -
         os.close(terminal)
 
 
-def test_what_is_killed_leaves_its_output_and_the_next_one_removes_the_rest(tmp_path: Path) -> None:
+def test_a_killed_commands_output_is_kept_and_its_guest_folder_removed_later(
+        tmp_path: Path) -> None:
     with begun(tmp_path, "sh", "-c", "while :; do echo line; sleep 1; done") as process:
         for _ in range(3):
             assert process.stdout.readline() == b"line\n"
@@ -290,7 +291,7 @@ def test_what_is_killed_leaves_its_output_and_the_next_one_removes_the_rest(tmp_
 
 
 @mounts_a_disk
-def test_a_full_disk_is_told(tmp_path: Path) -> None:
+def test_a_full_disk_of_results_is_reported(tmp_path: Path) -> None:
     with small_disk(tmp_path / "results", "size=2m"):
         done = run_program(typed(tmp_path / "results", "seq", "1000000"), cwd=tmp_path,
                            stdin=subprocess.DEVNULL)
@@ -298,7 +299,7 @@ def test_a_full_disk_is_told(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-# What public experiments ask of the kernel for commands, each once --------------------
+# What public experiments need of the kernel for commands, each once ------------------
 
 A = "iptables -t filter -A INPUT -p tcp"
 DEVICE = "ip link add d{} type"
@@ -355,7 +356,7 @@ CALLS = [
 
 
 @pytest.mark.skipif(shutil.which("iptables") is None, reason="iptables is not installed")
-def test_each_is_taken(tmp_path: Path) -> None:
+def test_each_call_of_public_experiments_is_accepted(tmp_path: Path) -> None:
     folder = tmp_path / "work"
     folder.mkdir()
     (folder / "calls.sh").write_text("".join(
@@ -368,8 +369,8 @@ def test_each_is_taken(tmp_path: Path) -> None:
     assert not refused and ended.status == 0, "\n".join(refused) + ended.err
 
 
-def test_a_packet_of_tcp_is_traced(tmp_path: Path) -> None:
-    """As tcp_probe did it before Linux 4.16: the window with each packet that comes."""
+def test_packets_are_traced_with_tcp_probe(tmp_path: Path) -> None:
+    """tcp_probe did the same before Linux 4.16: it has the window with each arriving packet."""
     (tmp_path / "work").mkdir()
     ended = Ended(tmp_path / "work", "sh", "-c", """
         ip link set lo up

@@ -26,7 +26,7 @@ SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "56,1000", "--iw",
          "--keep-captures")
 
 
-# Whatever goes together, none of it at its default.
+# All parameters that go together, none at its default.
 EVERY_PARAMETER = """# What changes where every parameter is another one?
 title = "every parameter"
 source = "a test"
@@ -75,7 +75,7 @@ def small(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return results
 
 
-def test_small_scenario_end_to_end(small: Path) -> None:
+def test_a_small_scenario_passes_end_to_end(small: Path) -> None:
     measured = rows(small)
     assert len(measured) == 8
     for row in measured:
@@ -97,15 +97,15 @@ def test_small_scenario_end_to_end(small: Path) -> None:
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark: apt-get install tshark")
-def test_tshark_reads_the_same_first_flights(small: Path) -> None:
+def test_tshark_observes_the_same_first_flights(small: Path) -> None:
     done = run_program(["/usr/bin/python3", "-m", "benchmarks.outside.first_flights",
                         str(small / "zhao2019" / "latest-partial")])
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     assert done.stdout.startswith("8 of 8 transfers")
 
 
-def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) -> None:
-    """Of the scenario that is quick; docs/REPRODUCE.md and README rest on what is kept."""
+def test_measuring_again_gives_the_kept_findings(drive: Driver, results: Path) -> None:
+    """This is the quick scenario; docs/REPRODUCE.md and README quote kept findings."""
     assert drive("--scenario", "zhao2019", "--no-figures").returncode == 0
     now, before = (markdown.chapter(report).partition("### ")[2] for report in (
         registry.stored_report(runs.newest_whole("zhao2019", results)),
@@ -113,7 +113,7 @@ def test_the_kept_findings_are_what_is_measured(drive: Driver, results: Path) ->
     assert now == before
 
 
-def test_values_outside_the_scenario_are_measured_of_wget_too(drive: Driver, results: Path) -> None:
+def test_a_question_with_wget_passes(drive: Driver, results: Path) -> None:
     done = drive("--rtt", "77", "--bw", "1234", "--iw", "4", "--size", "20000", "--client", "wget",
                  "--no-figures")
     assert done.returncode == 0, done.stderr
@@ -126,8 +126,8 @@ def test_values_outside_the_scenario_are_measured_of_wget_too(drive: Driver, res
 
 
 @mounts_a_disk
-def test_a_disk_that_fills_up_is_no_failed_trial(small: Path, results: Path) -> None:
-    """Wherever it happens first: in a guest's folder, a capture, or the records."""
+def test_a_disk_that_fills_up_stops_a_run_and_fails_no_trial(small: Path, results: Path) -> None:
+    """It may fill up first in a guest's folder, in a capture, or in the records."""
     with small_disk(results, "size=36k"):
         for size in ("36k", "60k", "9m"):
             subprocess.run(["mount", "-o", f"remount,size={size}", str(results)], check=True)

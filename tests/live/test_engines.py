@@ -40,9 +40,9 @@ def test_a_kernel_that_does_not_boot_is_named(tmp_path: Path) -> None:
         list(UmlEngine(broken, 1).run([TRIAL.job()], {}, tmp_path / "work"))
 
 
-def test_a_machine_that_forbids_ptrace_and_seccomp_is_told_so(
+def test_a_machine_that_forbids_ptrace_and_seccomp_is_refused_with_the_reason(
         kernel: Path, tmp_path: Path) -> None:
-    """As the security profile of a container may: both are refused to the whole run."""
+    """A container's security profile may refuse both to the whole run."""
     forbidding = ("import ctypes, os, sys; from vtime import confine;"
                   " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
                   " confine.load([(0x20, 0, 0, 0), (0x15, 1, 0, 101), (0x15, 0, 1, 317),"
@@ -73,7 +73,7 @@ def test_a_machine_whose_linux_is_older_than_6_3_runs_guests(kernel: Path, tmp_p
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a /dev/shm of its own")
 def test_a_guest_needs_nothing_of_dev_shm(kernel: Path, tmp_path: Path) -> None:
-    """In a container it is small, and may not be executed."""
+    """In a container /dev/shm is small, and nothing in it may be executed."""
     (tmp_path / "command.json").write_text(json.dumps(["echo", "from the guest"]))
     done = run_program(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c",
@@ -83,15 +83,15 @@ def test_a_guest_needs_nothing_of_dev_shm(kernel: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can forbid it, to processes of its own")
-def test_a_machine_that_lets_no_memory_be_executed_is_told_so(kernel: Path,
-                                                              tmp_path: Path) -> None:
+def test_a_machine_that_forbids_executable_memory_is_refused_with_the_reason(
+        kernel: Path, tmp_path: Path) -> None:
     done = run_program(["unshare", "--pid", "--fork", "--mount-proc", "sh", "-c",
                         'sysctl -qw vm.memfd_noexec=2 && exec "$@"', "sh", *guest_command(kernel)],
                        cwd=tmp_path, stdin=subprocess.DEVNULL)
     assert "sysctl -w vm.memfd_noexec=0" in why_not(done.stdout + done.stderr), done.stdout
 
 
-def test_what_a_sysctl_says_reaches_no_shell(kernel: Path, tmp_path: Path) -> None:
+def test_a_hostile_value_of_a_sysctl_reaches_no_shell(kernel: Path, tmp_path: Path) -> None:
     hostile = {"net.ipv4.tcp_sack": f"0'; touch {RESULTS}/made; '"}
     with pytest.raises(EngineError, match="cannot have net.ipv4.tcp_sack = .*Invalid argument"):
         list(UmlEngine(kernel, 1).run([TRIAL.job()], hostile, tmp_path))
@@ -108,7 +108,7 @@ def test_the_guest_cannot_write_to_the_host(kernel: Path, tmp_path: Path) -> Non
     assert (tmp_path / "again" / "mine").exists()
 
 
-def test_the_host_engine_in_real_time(kernel: Path, tmp_path: Path) -> None:
+def test_the_host_engine_measures_in_real_time(kernel: Path, tmp_path: Path) -> None:
     """The guest without time travel is a machine with netem: there the host engine runs.
 
     Real time is what the machine makes of it: where something else took the processor, the
@@ -128,7 +128,7 @@ def test_the_host_engine_in_real_time(kernel: Path, tmp_path: Path) -> None:
 
 
 def in_real_time(kernel: Path, folder: Path) -> tuple[int, str, list[dict[str, str]]]:
-    """A cell of zhao2019 by the host engine: its status, what it said, its rows."""
+    """A cell of zhao2019 by the host engine: the status, the output, and the rows."""
     # In a user's guest root's files are nobody's: with its set-user-id bit, mount(8) would run as
     # nobody (MS_RDONLY | MS_NOSUID | MS_REMOUNT | MS_BIND).
     # Measured in the guest's own memory: links may not be made in the folder that is the host's.
@@ -154,10 +154,10 @@ def in_guest(kernel: Path, folder: Path, command: list[str], real_time: bool = F
     return int((folder / "status").read_text())
 
 
-# What a network is told over netlink is what tc and ip show, and what they would have done ---
+# What is set over netlink is what tc and ip show, and what they would have set ---
 
-# Runs in the guest: on one interface netlink does it, on another, of the same name in a
-# namespace of its own, tc and ip do; both are asked what there is.
+# It runs in the guest. Netlink sets one interface; tc and ip set another one, of the same name in
+# a namespace of its own; and both are shown.
 BOTH = """
 import json, os, re, subprocess, sys
 from types import SimpleNamespace
@@ -219,7 +219,7 @@ json.dump(found, open(sys.argv[1], "w"))
 """
 
 
-def test_tc_and_ip_show_the_same_as_if_they_had_done_it(kernel: Path, tmp_path: Path) -> None:
+def test_settings_by_netlink_are_shown_as_those_by_tc_and_ip(kernel: Path, tmp_path: Path) -> None:
     status = in_guest(kernel, tmp_path / "guest",
                       ["/usr/bin/python3", "-c", BOTH, f"{RESULTS}/found.json"])
     said = (tmp_path / "guest" / "console.log").read_text()
@@ -278,8 +278,7 @@ def test_a_thousand_reads_are_free_and_then_each_costs_a_nanosecond_more(
     assert steps[first:] == list(range(1, len(steps) - first + 1))
 
 
-def test_a_process_that_spins_until_the_clock_moves_gets_through(kernel: Path,
-                                                                 tmp_path: Path) -> None:
+def test_a_process_that_spins_until_the_clock_moves_ends(kernel: Path, tmp_path: Path) -> None:
     reads, took_ns = seen_by(kernel, tmp_path, SPIN)
     # 1000 reads, then √(2 · 10⁹): see clock.sed.
     assert reads < 50_000 and 1_000_000_000 <= took_ns < 1_000_100_000
@@ -380,7 +379,7 @@ PASSES: list[tuple[Trial, Change, bool]] = [
 
 
 def tampered(kernel: Path, folder: Path, requested: list[tuple[Trial, Change]]) -> list[Record]:
-    """In one guest, in this order: each change for the trial that was requested."""
+    """The records of requested trials, each of which one guest measured with its change."""
     trials = [replace(trial, repeat=number) for number, (trial, _) in enumerate(requested, 1)]
     jobs = [Job(**{**change(trial), "id": trial.id})
             for trial, (_, change) in zip(trials, requested)]
@@ -393,7 +392,8 @@ def numbers_of(record: Record) -> tuple[float | None, float | None]:
     return record.total_ms, record.latency_ms
 
 
-def test_a_guest_that_measures_something_else_is_refused(kernel: Path, tmp_path: Path) -> None:
+def test_a_guest_that_measures_another_setting_is_refused_by_its_check(kernel: Path,
+                                                                       tmp_path: Path) -> None:
     sound = [(trial, Trial.job) for trial in (PLAIN, LOSSY, BBR, CODEL, FQ, KEPT)]
     requested = [*sound, *((trial, change) for trial, change, _ in REFUSED),
                  *((trial, change) for trial, change, _ in PASSES), *sound]

@@ -28,7 +28,7 @@ from vtime.kernel.init import RESULTS
 NOBODY = 65534
 SECRET = "a secret of the host's"
 
-# What root does in the guest: each line is said to have worked, or why it did not. A write that
+# What root does in the guest: each attempt is noted as worked, or with its refusal. A write that
 # only reaches the guest's own memory is none: what counts is hostfs.
 PROBE = r'''
 import ctypes, json, os, socket, subprocess, sys
@@ -115,16 +115,16 @@ def listener() -> Iterator[socket.socket]:
 
 
 def seen_of(folder: Path) -> dict[str, tuple[object, ...]]:
-    """All that can be told of what lies in a folder."""
+    """The state of every file in a folder."""
     return {str(path): (path.read_bytes() if path.is_file() else b"", *path.lstat()[:6],
                         path.lstat().st_mtime_ns, path.lstat().st_ctime_ns)
             for path in (folder, *sorted(folder.rglob("*")))}
 
 
 @pytest.mark.parametrize("owner", [os.geteuid(), *([NOBODY] if os.geteuid() == 0 else [])])
-def test_nothing_outside_is_changed_or_read(kernel: Path, listener: socket.socket,
-                                            owner: int) -> None:
-    """As whoever runs the test; root runs it as another user, too."""
+def test_root_in_a_guest_changes_and_reads_nothing_outside(kernel: Path, listener: socket.socket,
+                                                           owner: int) -> None:
+    """It runs as the user who runs the test; root also runs it as another user."""
     if confine.lacking():
         pytest.skip(f"this machine lacks {confine.lacking()}")
     place = Path(tempfile.mkdtemp())
@@ -142,7 +142,7 @@ def test_nothing_outside_is_changed_or_read(kernel: Path, listener: socket.socke
 
 
 def escape(kernel: Path, place: Path, port: int, owner: int) -> dict[str, list[str]]:
-    """Run the probe as a user of the host; what it told, once nothing outside has changed."""
+    """Run the probe as a user of the host. Returns its report, if nothing outside has changed."""
     outside, folder = place / "outside", place / "guest"
     for made in (outside, folder):
         made.mkdir()

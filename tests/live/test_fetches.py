@@ -42,7 +42,7 @@ def of_list(kernel: Path, folder: Path, lists: Mapping[str, Any]) -> dict[Trial,
 
 def test_curl_linked_once_measures_as_curl(kernel: Path, tmp_path: Path,
                                             monkeypatch: pytest.MonkeyPatch) -> None:
-    """To the nanosecond of every packet.
+    """Every packet is the same to the nanosecond.
 
     It makes some ten failing system calls fewer, a microsecond each, before it sends the SYN: only
     what ends with a jiffy, as the timeout of a SYN, is that much longer after it.
@@ -63,7 +63,7 @@ def test_curl_linked_once_measures_as_curl(kernel: Path, tmp_path: Path,
 
 
 def test_a_kept_guest_measures_as_a_new_one(kernel: Path, tmp_path: Path) -> None:
-    """Also trials that are given to it after its kernel stood still."""
+    """This includes trials that it gets after its kernel stood still."""
     trials = [replace(TRIAL, client=client, initcwnd=initcwnd, loss_percent=5, repeat=repeat)
               for client in ("curl", "libcurl") for initcwnd in (3, 10) for repeat in (1, 2)]
     engine, kept = UmlEngine(kernel, 1), []
@@ -80,13 +80,13 @@ def test_a_kept_guest_measures_as_a_new_one(kernel: Path, tmp_path: Path) -> Non
 
 
 def times_and_sizes(packets: bytes) -> list[tuple[int, int]]:
-    """Of each frame: nanoseconds since the first one, bytes."""
+    """The nanoseconds since the first frame and the bytes of each frame."""
     frames = [(time_ns, frame_bytes) for time_ns, _, frame_bytes in pcap.frames(packets)]
     return [(time_ns - frames[0][0], frame_bytes) for time_ns, frame_bytes in frames]
 
 
-def test_a_window_is_the_same_beside_any_other(kernel: Path, tmp_path: Path) -> None:
-    """The receive window that is asked for is offered, whatever initial windows are asked for."""
+def test_a_windows_numbers_do_not_depend_on_the_other_windows(kernel: Path, tmp_path: Path) -> None:
+    """The requested receive window is offered with any list of initial windows."""
     lists: dict[str, Any] = {
         "rtt_ms": [276.8], "bandwidth_kbps": [9253], "response_bytes": [183_173],
         "initrwnd": [44, 100, 400], "queue": ["5000"], "congestion_control": ["reno"]}
@@ -99,8 +99,8 @@ def test_a_window_is_the_same_beside_any_other(kernel: Path, tmp_path: Path) -> 
     assert times[44] != times[100]
 
 
-def test_cells_of_a_list_are_those_of_its_parts(kernel: Path, tmp_path: Path) -> None:
-    """In one run and split; none of it may differ by a microsecond."""
+def test_a_list_of_cells_has_the_numbers_of_its_parts(kernel: Path, tmp_path: Path) -> None:
+    """They are measured in one run and split; none may differ by a microsecond."""
     lists: dict[str, list[Any]] = {
         "rtt_ms": [70.5, 300], "bandwidth_kbps": [20_000], "queue": ["100"], "gap_ms": [40],
         "qdisc": ["fifo", "fq"], "initcwnd": [10, 1000], "initrwnd": [45], "kept": [1],
@@ -112,8 +112,8 @@ def test_cells_of_a_list_are_those_of_its_parts(kernel: Path, tmp_path: Path) ->
     assert whole == parts and len(whole) == 16
 
 
-def test_runs_of_the_same_are_the_same_but_for_when(results: Path, kernel: Path) -> None:
-    """With one guest, and with two that were interrupted: each row, and their order."""
+def test_a_resumed_run_has_the_rows_of_an_undisturbed_one(results: Path, kernel: Path) -> None:
+    """One run has one guest; the other has two, and was interrupted."""
     requested = ["--rtt", "30,300", "--bw", "20000", "--size", "9000,90000", "--iw", "3,30",
                  "--loss", "0%,2%", "--repeat", "1", "--quiet", "--no-figures", "--no-reasons"]
     runs_of = []
@@ -139,15 +139,15 @@ def test_runs_of_the_same_are_the_same_but_for_when(results: Path, kernel: Path)
     assert runs_of[0] == runs_of[1]
 
 
-def test_a_pause_is_as_long_after_another_trial(kernel: Path, tmp_path: Path) -> None:
-    """To the nanosecond: 58.3 s into it the kernel forgets the connection before (TIME_WAIT)."""
+def test_a_pause_has_the_same_length_after_another_trial(kernel: Path, tmp_path: Path) -> None:
+    """58.3 s into the pause the kernel forgets the connection before (TIME_WAIT)."""
     pause = replace(TRIAL, rtt_ms=10, burst_bytes=3000, gap_ms=58_900)
     (alone,) = measured(UmlEngine(kernel, 1), tmp_path / "alone", [pause]).values()
     assert measured(UmlEngine(kernel, 1), tmp_path / "after", [TRIAL, pause])[pause] == alone
 
 
-def test_a_fetch_that_failed_leaves_nothing_to_the_next(kernel: Path, tmp_path: Path) -> None:
-    """Its client tries a second connection, of which the server also reports."""
+def test_a_failed_fetch_does_not_change_the_next(kernel: Path, tmp_path: Path) -> None:
+    """The failed fetch's client tries a second connection, which the server also reports."""
     nothing_passes = replace(TRIAL, rtt_ms=268.6, qdisc="cake", queue_packets=1, kept=1)
     after = replace(TRIAL, response_bytes=14_580)
     (alone,) = measured(UmlEngine(kernel, 1), tmp_path / "alone", [after]).values()
@@ -178,7 +178,8 @@ def test_a_cell_of_a_set_up_is_measured_under_every_cause(
     assert float(last["total_ms"]) == pytest.approx(total_ms, abs=0.1)
 
 
-def test_a_cell_that_has_to_fail_fails_without_a_packet(drive: Driver, results: Path) -> None:
+def test_a_cell_with_an_arp_failure_fails_to_connect_as_published(drive: Driver,
+                                                                  results: Path) -> None:
     done = drive("--as-published", "zhao2019", "--rtt", "3000", "--bw", "1000", "--iw", "3",
                  "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -223,9 +224,9 @@ def test_a_kept_connection_hides_the_window(shared: UmlEngine, tmp_path: Path) -
     assert abs(kept[0] - kept[1]) < 2
 
 
-def test_random_loss_repeats_whatever_ran_before(kernel: Path, shared: UmlEngine,
-                                                 tmp_path: Path) -> None:
-    """Also where FINs are lost, so that a connection would live on into the next trial."""
+def test_random_loss_is_the_same_after_any_other_trials(kernel: Path, shared: UmlEngine,
+                                                        tmp_path: Path) -> None:
+    """Some FINs are lost, so that a connection would live on into the next trial."""
     trials = [replace(PLAIN, response_bytes=response_bytes, loss_percent=loss_percent, seed=seed,
                       repeat=seed, initcwnd=window)
               for response_bytes, loss_percent in ((40_000, 5), (1000, 20))
@@ -244,7 +245,7 @@ def test_random_loss_repeats_whatever_ran_before(kernel: Path, shared: UmlEngine
 
 
 def test_a_small_population_passes_its_verdicts(shared: UmlEngine, tmp_path: Path) -> None:
-    """One in 66 responses, under every window, with every mechanism."""
+    """It has one in 66 responses, under every window, with every mechanism."""
     trials = [trial for trial in whole("dukkipati2010").trials
               if trial.part == "avgdc" and trial.sample % 66 == 0]
     records = measured(shared, tmp_path, trials, SYSCTLS)
@@ -255,15 +256,15 @@ def test_a_small_population_passes_its_verdicts(shared: UmlEngine, tmp_path: Pat
 
 def test_without_time_stamps_a_first_flight_has_longer_segments(shared: UmlEngine,
                                                                 tmp_path: Path) -> None:
-    """Ten of 1460 bytes, where 1448 bytes would need eleven."""
+    """It has ten segments of 1460 bytes, where 1448 bytes would need eleven."""
     trial = replace(TRIAL, response_bytes=14_520, initcwnd=20,
                     sysctl="net.ipv4.tcp_timestamps=0")
     (record,) = measured(shared, tmp_path, [trial]).values()
     assert (record.verdict, record.seen_first_flight) == (PASS, 10), record.verdict_reason
 
 
-def test_a_sysctl_is_one_trials_own(kernel: Path, tmp_path: Path) -> None:
-    """Also where the kernel refused another one of that trial, and where nothing pins it."""
+def test_a_sysctl_holds_for_its_own_trial_only(kernel: Path, tmp_path: Path) -> None:
+    """The kernel may refuse another one of that trial, and a test of the wire may not show it."""
     refused = "net.ipv4.tcp_sack=0+net.ipv4.tcp_syn_retries=999"
     accurate = "net.ipv4.tcp_ecn=3"
     sysctls = ["none", refused, "none", "net.ipv4.tcp_slow_start_after_idle=0",
@@ -272,7 +273,8 @@ def test_a_sysctl_is_one_trials_own(kernel: Path, tmp_path: Path) -> None:
                       sysctl=sysctl, repeat=repeat)
               for repeat, sysctl in enumerate(sysctls, start=1)]
     seen = list(UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, tmp_path))
-    assert seen[1].content["error"].startswith("client cannot have net.ipv4.tcp_syn_retries = '999'")
+    assert seen[1].content["error"].startswith(
+        "client cannot have net.ipv4.tcp_syn_retries = '999'")
     packets = [times_and_sizes(each.client_pcap) for each in seen]
     assert packets[0] == packets[2] != packets[3]
     assert packets[4] == packets[6] != packets[5]
@@ -282,8 +284,8 @@ def test_a_sysctl_is_one_trials_own(kernel: Path, tmp_path: Path) -> None:
     assert all("TCP" in record.judged_by.split() for record in judged if record.ok)
 
 
-def test_a_fixed_receive_window_stays(shared: UmlEngine, tmp_path: Path) -> None:
-    """With a scale and without, on a connection used before too; the same window grows else."""
+def test_a_fixed_receive_window_does_not_grow(shared: UmlEngine, tmp_path: Path) -> None:
+    """It has a scale or none, on new and used connections. Without the flag it would grow."""
     trials = [replace(TRIAL, bandwidth_kbps=20_000, response_bytes=300_000, kept=kept,
                       initrwnd=window, rwnd_growth=growth)
               for window in (10, 90) for kept in (0, 1) for growth in ("grows", "fixed")]
@@ -300,7 +302,7 @@ UPLOAD = replace(TRIAL, bandwidth_kbps=20_000, uplink_kbps=20_000, initrwnd=64,
 
 
 def test_an_upload_begins_with_the_clients_window(shared: UmlEngine, tmp_path: Path) -> None:
-    """Its own, one by route, and the one that a pause brings back; each congestion control."""
+    """It is the client's own, a route's, or that after a pause, under each congestion control."""
     windows = {window: replace(UPLOAD, client_initcwnd=window) for window in (0, 5, 21)}
     idle = {sysctl: replace(UPLOAD, kept=1, idle_ms=2000, sysctl=sysctl) for sysctl in (
         "none", "net.ipv4.tcp_slow_start_after_idle=0")}
@@ -322,8 +324,8 @@ def test_an_upload_begins_with_the_clients_window(shared: UmlEngine, tmp_path: P
      "client's socket;client's first flight"),
     ({"options": {"client_initcwnd": 5, "client_congestion_control": "reno"}}, "client's socket"),
     ({"request_bytes": 29_999}, "request"), ({"request_bytes": 31_000}, "request")])
-def test_an_upload_as_nobody_requested_it_is_refused(shared: UmlEngine, tmp_path: Path,
-                                                     changed: Any, check: str) -> None:
+def test_an_upload_under_another_setting_than_requested_is_refused(
+        shared: UmlEngine, tmp_path: Path, changed: Any, check: str) -> None:
     trial = replace(UPLOAD, client_initcwnd=5)
     job = trial.job()
     job.update(changed)

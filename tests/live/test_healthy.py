@@ -139,7 +139,7 @@ OF_MININET_IN_ORDER = (
             " b)", ""))
 
 
-def test_scripts_that_do_what_they_mean_are_told_nothing(tmp_path: Path) -> None:
+def test_the_report_has_no_remark_on_sound_scripts(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(script_of(OF_MININET_IN_ORDER))
     (tmp_path / "all.sh").write_text(FUNCTIONS + "\n".join(
         f"net {name} {number}; h_{name}() {{ {lines}; }}; h_{name}"

@@ -8,8 +8,8 @@ from pathlib import Path
 from tests.live.commands import Ended, needs_commands
 
 pytestmark = needs_commands
-# 400 datagrams of 1250 bytes come to a limit of 10 Mbit/s at one moment. A packet costs 0.5 ms, and the
-# limit keeps packets 1 ms apart, except while its bucket is full.
+# 400 datagrams of 1250 bytes come to a limit of 10 Mbit/s at one moment. A packet costs 0.5 ms, and
+# the limit keeps packets 1 ms apart, except while its bucket is full.
 PLACES = r"""
 limit() { d=$1; shift; case $kind in
     tbf) tc -n a qdisc add dev $d "$@" tbf rate 10mbit burst $bucket limit 5000000 ;;
@@ -73,7 +73,7 @@ htb over 1000000
 """
 
 
-def test_a_packet_costs_what_an_empty_bucket_hides(tmp_path: Path) -> None:
+def test_packets_of_a_full_bucket_are_kept_apart_by_their_cost(tmp_path: Path) -> None:
     """Nothing but the cost keeps packets apart that a full bucket lets through."""
     (tmp_path / "places.sh").write_text(PLACES)
     ended = Ended(tmp_path, "bash", "places.sh", flags=("--packet-cost", "500us"),
@@ -112,7 +112,7 @@ done
 """
 
 
-def test_a_full_bucket_under_a_delay_holds_nothing(tmp_path: Path) -> None:
+def test_a_full_bucket_under_a_delay_does_not_slow_tcp(tmp_path: Path) -> None:
     """A stock kernel has 3584 Mbit/s in the first second, whatever the least receive buffer.
 
     Without a cost a window of 64 kB never grows in one flow of three: 52 Mbit/s.
@@ -177,7 +177,7 @@ print(sum(map(int, os.read(readable, 10_000).split())))
 """
 
 
-def test_many_that_spin_in_turns_take_few_rounds(tmp_path: Path) -> None:
+def test_many_processes_that_spin_in_turns_take_few_rounds(tmp_path: Path) -> None:
     """Each gets 1000 rounds for nothing. With 8 that are known 20 took 200,000 and 64 a million."""
     (tmp_path / "spin.py").write_text(SPIN)
     for count in (20, 64):
@@ -198,7 +198,7 @@ ip netns exec a nstat -sz TcpRetransSegs | awk '/^Tcp/ { print $2 }'
 """
 
 
-def test_tcp_resends_nothing_that_a_netem_with_jitter_still_holds(tmp_path: Path) -> None:
+def test_tcp_retransmits_no_packet_that_netem_still_holds(tmp_path: Path) -> None:
     """A stock kernel has 3 to 5 Mbit/s, and 0 segments sent again.
 
     Where netem forgets whose packets it holds, TCP sends late ones again. From the

@@ -1,4 +1,4 @@
-"""Guest kernels under names: built of the objects of the default one, measured beside it, removed.
+"""Named guest kernels: built from the default one's objects, compared with it, and removed.
 
 One tree of objects serves all of them, so that each costs seconds: ./install.sh --test keeps it.
 """
@@ -44,7 +44,7 @@ def _patch(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(name="built", scope="module")
 def _built(patch: Path) -> Iterator[str]:
-    """What was said while the kernel NAME was built."""
+    """The messages of the build of kernel NAME."""
     done = install("--kernel", NAME, "--patch", str(patch))
     assert done.returncode == 0, done.stderr
     yield done.stderr
@@ -58,7 +58,7 @@ def listed() -> str:
 
 def test_a_patched_kernel_is_measured_beside_the_default_one(
         built: str, drive: Driver, results: Path) -> None:
-    """Losses of a short queue: then the window is smaller. Resumed, nothing is measured twice."""
+    """After losses of a short queue its window is smaller. A resumed run measures nothing twice."""
     done = drive("--kernel", f"default,{NAME}", *NETWORK, "--quiet", "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"Kernel default → {NAME} " in done.stdout and "no difference" not in done.stdout
@@ -80,7 +80,8 @@ def test_a_patched_kernel_is_measured_beside_the_default_one(
     assert (folder / "trials.csv").read_text().splitlines()[1:2] == [rows[1].rstrip("\n")]
 
 
-def test_what_does_not_apply_or_compile_leaves_the_kernel_alone(built: str, tmp_path: Path) -> None:
+def test_a_patch_that_does_not_apply_or_compile_changes_no_kernel(built: str,
+                                                                  tmp_path: Path) -> None:
     before = listed()
     for name, text, why in (
             ("absent", BETA.replace("= 717;", "= 718;"), f"{CUBIC}:50: other lines stand there"),
@@ -94,9 +95,9 @@ def test_what_does_not_apply_or_compile_leaves_the_kernel_alone(built: str, tmp_
     assert before and listed() == before
 
 
-def test_a_kernel_that_is_not_there_skips_what_a_list_names(drive: Driver,
-                                                            tmp_path: Path) -> None:
-    """By a flag it is refused, in a file it is skipped; and nothing else is measured."""
+def test_a_missing_kernel_is_refused_by_flag_and_skipped_in_a_file(drive: Driver,
+                                                                   tmp_path: Path) -> None:
+    """The other kernel of the file is measured."""
     absent = f"{NAME}-absent"
     file = tmp_path / "mine.toml"
     file.write_text(f'''# One kernel and another.
@@ -150,7 +151,7 @@ kernel = ["default", "{NAME}"]
 
 
 def test_a_page_is_loaded_on_both_kernels(built: str, drive: Driver, results: Path) -> None:
-    """Losses of a short queue: after them the window is smaller."""
+    """After losses of a short queue the window is smaller."""
     done = drive("--objects", "4", "--size", "100000", "--kernel", f"default,{NAME}", "--rtt", "40",
                  "--bw", "10000", "--queue", "8", "--iw", "10", "--repeat", "1", "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -162,7 +163,7 @@ def test_a_page_is_loaded_on_both_kernels(built: str, drive: Driver, results: Pa
 
 def test_a_load_is_carried_on_both_kernels(built: str, drive: Driver, results: Path,
                                            tmp_path: Path) -> None:
-    """The same connections arrive; after losses of a short queue they are sent otherwise."""
+    """The same connections arrive, and differ after losses of a short queue."""
     (tmp_path / "loads.toml").write_text(LOAD)
     done = drive("--scenario", str(tmp_path / "loads.toml"), "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -188,9 +189,9 @@ subprocess.run("ip netns exec b iperf3 -c 10.0.0.1 -t 3".split(), check=True)
 """
 
 
-def test_two_kernels_that_differ_give_the_first_packet_that_does(patch: Path,
-                                                                 tmp_path: Path) -> None:
-    """After the first loss the window is cut deeper, and packets before it are the same."""
+def test_the_first_packet_that_differs_between_two_kernels_is_named(patch: Path,
+                                                                    tmp_path: Path) -> None:
+    """The patch cuts the window deeper after the first loss; packets before it are the same."""
     name = f"{NAME}-commands"
     (tmp_path / "link.py").write_text(LINK)
     done = install("--with-mininet", "--kernel", name, "--patch", str(patch))

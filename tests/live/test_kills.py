@@ -1,4 +1,4 @@
-"""What a run that was killed, interrupted or starved leaves: all its records, and nothing else."""
+"""A run that was killed or interrupted leaves all of its records, and nothing else."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ FLAGS = ("--scenario", "zhao2019", "--rtt", "20,100,500",
 COUNT = 3 * 2 * 2
 
 
-def test_killed_runs_lose_and_leave_nothing(kernel: Path) -> None:
-    """One strike of a small run; tests/kills.py makes two hundred, of larger ones."""
+def test_a_killed_run_loses_no_record_and_leaves_nothing(kernel: Path) -> None:
+    """A small run is struck once; tests/kills.py strikes larger ones two hundred times."""
     flags = (*FLAGS[:2], "--rtt", "20,200", *FLAGS[4:])
     smaller = (f"from benchmarks import command\nfrom tests import kills\nkills.FLAGS = {flags}\n"
                "command.run('kills', kills.main)")
@@ -31,7 +31,7 @@ def test_killed_runs_lose_and_leave_nothing(kernel: Path) -> None:
 
 
 def test_ctrl_c_at_a_terminal_is_one_line(results: Path, kernel: Path) -> None:
-    """It reaches every process in the foreground of the terminal, not the driver alone."""
+    """Ctrl-C reaches every process in the foreground of the terminal, not only the driver."""
     run, terminal = pty.fork()
     if run == 0:
         words = watched(results, "--no-figures", *FLAGS)

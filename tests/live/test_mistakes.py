@@ -213,7 +213,7 @@ def told(ended: Ended) -> str:
     return "\n".join(lines)
 
 
-def test_mistakes_with_tc_and_ip_are_told(tmp_path: Path) -> None:
+def test_mistakes_with_tc_and_ip_are_reported(tmp_path: Path) -> None:
     (tmp_path / "all.sh").write_text(FUNCTIONS + MORE + "\n".join(
         f"net {mistake.name} {number}; m_{mistake.name}() {{ {mistake.lines}; }}; m_{mistake.name}"
         for number, mistake in enumerate(MISTAKES, start=1)) + "\ntrue\n")
@@ -267,7 +267,8 @@ OF_MININET = (
     r"line 11, addLink: Mininet does not know bandwidth, and ignores it: write bw",
     r"line 12, addLink: Link ignores bw: write cls=TCLink",
     r"h4-eth0\): this link cannot carry its rate: 10 packets at 50 ms are 200 packets a second",
-    r"failed in the root namespace: tc qdisc add dev h2-eth0 root netem delay 10ms \(line 19\): Can",
+    r"failed in the root namespace: tc qdisc add dev h2-eth0 root netem delay 10ms \(line 19\):"
+    " Can",
     r"sysctl -qw net.ipv4.tcp_sack.0 \(line 20\) ran in the root namespace",
     r"netem delay 20 ms .*: set on the switch's own device",
     r"bash in h1: bash: .*notthere: command not found",
@@ -275,7 +276,7 @@ OF_MININET = (
     r"no flow of Open vSwitch sends it on", r"s2-eth2\): .*htb 100 Mbit/s")
 
 
-def test_mistakes_in_mininets_scripts_are_told(tmp_path: Path) -> None:
+def test_mistakes_in_mininets_scripts_are_reported(tmp_path: Path) -> None:
     (tmp_path / "net.py").write_text(MININET.lstrip())
     ended = Ended(tmp_path, "python3", "net.py", flags=("--capture",))
     assert ended.status == 0, ended.err
@@ -365,8 +366,8 @@ WITH_MININET = (
             "pings(net, a, b)", r"nothing shows what was set"))
 
 
-def test_thirty_more_mistakes_are_told(tmp_path: Path) -> None:
-    """Those in WITH_MININET; the others are rows of MISTAKES."""
+def test_more_mistakes_with_mininet_are_reported(tmp_path: Path) -> None:
+    """These are in WITH_MININET; the others are rows of MISTAKES."""
     (tmp_path / "net.py").write_text(script_of(WITH_MININET))
     ended = Ended(tmp_path, "python3", "net.py", flags=("--capture",))
     assert ended.status == 0, ended.err
@@ -400,7 +401,7 @@ def rates(ended: Ended) -> list[float]:
             for report in reports]
 
 
-def test_transfers_over_a_delay_are_alike(tmp_path: Path) -> None:
+def test_repeated_transfers_over_a_delay_have_nearly_equal_rates(tmp_path: Path) -> None:
     """A stock kernel has 654 Mbit/s in two seconds; a window of 64 kB would carry 13.
 
     In QEMU by counted instructions. In QEMU's real time, which is slow, it has 386 to 477.
@@ -413,14 +414,14 @@ def test_transfers_over_a_delay_are_alike(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("flags", ["", "-R"])
-def test_a_delay_of_one_direction_carries_as_much(tmp_path: Path, flags: str) -> None:
+def test_a_delay_of_one_direction_does_not_limit_the_rate(tmp_path: Path, flags: str) -> None:
     (tmp_path / "two.sh").write_text(TWO.format(delay="40ms", second="# ", times=2, flags=flags))
     ended = Ended(tmp_path, "sh", "two.sh")
     assert ended.status == 0 and min(rates(ended)) > 300, rates(ended)
 
 
 def test_without_a_cost_the_packets_of_a_round_trip_arrive_at_one_moment(tmp_path: Path) -> None:
-    """Why a packet costs something: the receive window does not grow."""
+    """This is why a packet has a cost: the receive window does not grow else."""
     (tmp_path / "two.sh").write_text(TWO.format(delay="20ms", second="", times=2, flags=""))
     ended = Ended(tmp_path, "sh", "two.sh", flags=("--packet-cost", "0"))
     assert ended.status == 0 and min(rates(ended)) < 30, rates(ended)

@@ -1,4 +1,4 @@
-"""How others use it: a stock kernel beside it, vtime as a library, action.yml.
+"""How others use it: compared with a stock kernel, as a library, and by action.yml.
 
 Each program of others runs where it is installed; none is a package that ./test.sh needs.
 """
@@ -63,7 +63,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     return target
 
 
-def test_the_example_of_the_readme(place: Path, tmp_path: Path) -> None:
+def test_the_readmes_example_prints_two_times_an_hour_apart(place: Path, tmp_path: Path) -> None:
     (example,) = re.findall(r"```python\n(.*?)```", (PROJECT / "vtime/README.md").read_text(),
                             re.DOTALL)
     done = run_program(["/usr/bin/python3", "-c", example], cwd=tmp_path,
@@ -75,7 +75,7 @@ def test_the_example_of_the_readme(place: Path, tmp_path: Path) -> None:
     assert 3600 <= float(clock_s) <= 3601 and float(wall_s) < 60 and status == "0"
 
 
-def test_limits_status_and_what_is_left_out(tmp_path: Path) -> None:
+def test_a_command_of_the_library_has_its_limits_status_and_excluded_files(tmp_path: Path) -> None:
     into, folder = tmp_path / "kept", tmp_path / "work"
     into.mkdir()
     folder.mkdir()
@@ -96,8 +96,8 @@ QUESTION = "--rtt 50ms\n--bw 10M\n\n--iw 3,10 --quiet --no-reasons\n"  # as YAML
 
 @pytest.mark.parametrize(("condition", "status"), [
     ("total_ms(3) - total_ms(10) < 1", 0), ("total_ms(10) > 1", 5)])
-def test_a_question_and_its_condition(kernel: Path, tmp_path: Path, condition: str,
-                                      status: int) -> None:
+def test_a_questions_condition_decides_the_actions_status(kernel: Path, tmp_path: Path,
+                                                          condition: str, status: int) -> None:
     done = measured(tmp_path, question=QUESTION, fail_if=condition)
     assert done.returncode == status, done.stdout + done.stderr
     assert condition in done.stdout
@@ -109,6 +109,6 @@ def test_a_question_and_its_condition(kernel: Path, tmp_path: Path, condition: s
 
 
 @pytest.mark.skipif(find_kernel("--mininet") is None, reason="./install.sh --with-mininet")
-def test_a_command_is_a_line_for_a_shell_in_the_guest(tmp_path: Path) -> None:
+def test_the_actions_command_is_run_by_a_shell_in_the_guest(tmp_path: Path) -> None:
     done = measured(tmp_path, command='test "$(sleep 1000; echo "a  b")" = "a  b" && exit 7')
     assert done.returncode == 7, done.stdout + done.stderr

@@ -34,8 +34,7 @@ def test_questions_are_measured_and_verified(shared: UmlEngine, tmp_path: Path) 
     assert {record.verdict for record in records.values()} == {PASS}, records
 
 
-def test_settings_of_the_kernel_are_measured_and_no_reason_is_asked(drive: Driver,
-                                                                    results: Path) -> None:
+def test_sysctls_by_flag_are_measured_without_what_if_trials(drive: Driver, results: Path) -> None:
     done = drive("--rtt", "30", "--bw", "2M", "--size", "100kB", "--iw", "10,64", "--queue", "40",
                  "--sysctl", "net.ipv4.tcp_sack=0", "--sysctl", "net.ipv4.tcp_ecn=1",
                  "--repeat", "1", "--no-reasons", "--quiet", "--no-figures")
@@ -54,8 +53,8 @@ def test_figures_are_drawn_in_each_format(drive: Driver, results: Path) -> None:
         f"why_{name}.{form}" for name in ("packets", "windows") for form in ("pdf", "svg")]
 
 
-def test_what_cannot_be_saved_is_told_and_the_rest_is_saved(drive: Driver, results: Path,
-                                                             tmp_path: Path) -> None:
+def test_a_figure_that_cannot_be_saved_is_named_and_the_rest_is_saved(drive: Driver, results: Path,
+                                                                      tmp_path: Path) -> None:
     (tmp_path / "figures" / "part_packets.png").mkdir(parents=True)
     done = drive("--rtt", "25", "--iw", "3,10", "--size", "9000", "--name", "part", "--no-reasons")
     assert done.returncode == 1
@@ -87,9 +86,10 @@ def test_results_and_figures_may_be_relative_and_of_any_name(kernel: Path, tmp_p
     ("--rtt 25 --bw 1M --size 90kB --iw 10,20 --rwnd 10 --queue 18",
      "receive-window bandwidth queue", (1, 3), "take 22.8 ms longer"),
     ("--rtt 30 --bw 2M --size 100kB --iw 10,64 --queue 40", "queue", (1,), "as long as 10")])
-def test_reasons_are_measured(drive: Driver, results: Path, words: str, lifted: str,
-                              together: tuple[int, ...], told: str) -> None:
-    """lifted: the limits; trials without so many of them together are measured.
+def test_a_questions_reasons_are_measured_by_lifting_limits(
+        drive: Driver, results: Path, words: str, lifted: str, together: tuple[int, ...],
+        told: str) -> None:
+    """lifted: the limits. together: how many of them what-if trials lift at once.
 
     A limit is put back, behind all others, only where a saving is hidden.
     """

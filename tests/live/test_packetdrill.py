@@ -1,4 +1,4 @@
-"""Scripts of packetdrill in virtual time: unchanged ones of others, and what they may do."""
+"""Scripts of packetdrill in virtual time: those of others unchanged, and how ours fail."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ echo "count: $count"
 
 
 def ran(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    """A command in virtual time, which finds packetdrill on its PATH; no program of ours."""
+    """A command in virtual time, with packetdrill on its PATH."""
     program = Path(PROGRAM or "/usr/bin/packetdrill").absolute()
     readable = ("--readable", program) if PROGRAM else ()
     return run_program(
@@ -94,8 +94,8 @@ def test_three_scripts_of_googles_pass_unchanged(folder: Path) -> None:
 
 @pytest.mark.skipif(shutil.which("ethtool") is None, reason="no ethtool")
 @with_packetdrill
-def test_all_of_the_kernels_own_pass_but_one(folder: Path) -> None:
-    """That one passes where an acknowledgement takes less than the least RTT."""
+def test_all_of_the_kernels_own_scripts_pass_but_one(folder: Path) -> None:
+    """The one passes if an acknowledgement takes less than the least RTT."""
     scripts = kernels_own(folder)
     known = scripts / "tcp_eor_no-coalesce-retrans.pkt"
     (scripts / "changed.pkt").write_text(re.sub(
@@ -108,7 +108,7 @@ def test_all_of_the_kernels_own_pass_but_one(folder: Path) -> None:
 
 
 @with_packetdrill
-def test_a_script_fails_at_its_line_and_the_same_way_whichever_ran_before(folder: Path) -> None:
+def test_a_script_fails_at_the_same_line_after_any_other_script(folder: Path) -> None:
     (folder / "sound.pkt").write_text(f"{OPENS}   +0 > P. 1:1001(1000) ack 1\n")
     (folder / "late.pkt").write_text(f"{OPENS}   +0 > P. 1:1001(1000) ack 1\n"
                                      "+.400 > P. 1:1001(1000) ack 1\n")
@@ -119,7 +119,7 @@ def test_a_script_fails_at_its_line_and_the_same_way_whichever_ran_before(folder
 
 
 @with_packetdrill
-def test_a_tolerance_of_microseconds_is_possible_and_tells(folder: Path) -> None:
+def test_a_tolerance_of_microseconds_refuses_an_early_packet(folder: Path) -> None:
     (folder / "at_once.pkt").write_text(f"{OPENS}   +0 > P. 1:1001(1000) ack 1\n")
     (folder / "early.pkt").write_text(f"{OPENS} +.002 > P. 1:1001(1000) ack 1\n")
     exact = ("--tolerance_usecs=10", "--tolerance_percent=0")
@@ -130,13 +130,13 @@ def test_a_tolerance_of_microseconds_is_possible_and_tells(folder: Path) -> None
 
 
 @with_packetdrill
-def test_what_a_script_left_running_ends_with_it(folder: Path) -> None:
+def test_a_process_that_a_script_leaves_running_ends_with_it(folder: Path) -> None:
     (folder / "leaves.pkt").write_text(f"`sleep 100000 &`\n{OPENS}")
     done = ran(folder, "sh", "-c", "packetdrill leaves.pkt; pgrep -x -r R,S sleep; echo $?")
     assert done.stdout == "1\n", done.stderr
 
 
-def test_without_the_program_a_line_says_what_to_do(folder: Path) -> None:
+def test_a_missing_packetdrill_is_reported_with_what_to_do(folder: Path) -> None:
     (folder / "any.pkt").write_text(OPENS)
     done = ran(folder, "env", "PATH=/usr/bin:/bin", "packetdrill", "any.pkt")
     assert done.returncode == 127 and "vtime/MININET.md" in done.stderr

@@ -119,9 +119,9 @@ def test_pages_of_all_kinds_pass(measured: dict[str, tuple[PageRecord, bytes]]) 
                       "hosts98 nginx": 295}
 
 
-def test_the_same_page_is_the_same_to_microseconds(
+def test_a_repeated_page_is_the_same_to_microseconds(
         measured: dict[str, tuple[PageRecord, bytes]]) -> None:
-    """A system call that fails takes a guest's clock one of them, and few fail now and then."""
+    """A failing system call takes a microsecond of the guest's clock, and a few fail at times."""
     (first, objects_of_first), (again, objects_of_again) = measured["six"], measured["again"]
     for column in columns_of(PageRecord):
         if column not in ("repeat", "measured_at"):
@@ -132,7 +132,7 @@ def test_the_same_page_is_the_same_to_microseconds(
 
 def test_with_losses_the_first_page_of_a_guest_is_like_a_later_one(
         measured: dict[str, tuple[PageRecord, bytes]]) -> None:
-    """Timers of TCP fire at ticks of a clock: both have to start as long after one."""
+    """Timers of TCP fire at ticks of a clock: both pages start at the same time after a tick."""
     first, again = measured["lossy"][0], measured["lossy again"][0]
     assert first.retransmissions and first.page_ms == pytest.approx(again.page_ms, abs=0.001_01)
 
@@ -145,7 +145,7 @@ def near(value: Any) -> Any:
 
 def test_over_http_2_a_page_takes_as_long_as_over_1_and_its_handshake(
         measured: dict[str, tuple[PageRecord, bytes]]) -> None:
-    """In clear text nginx would hold the last segment of each response back (TCP_CORK)."""
+    """nginx would hold back the last segment of each response in clear text (TCP_CORK)."""
     def page_ms(name: str) -> float:
         return measured[name][0].page_ms or 0.0
 
@@ -163,15 +163,15 @@ def test_a_larger_window_is_faster_until_six_connections_overfill_the_queue(
     assert (six.queue_drops, large.queue_drops) == (0, 0) and (short.queue_drops or 0) > 50
 
 
-def test_an_object_waits_as_long_as_was_asked(measured: dict[str, tuple[PageRecord, bytes]]
-                                              ) -> None:
+def test_an_object_waits_as_long_as_requested(
+        measured: dict[str, tuple[PageRecord, bytes]]) -> None:
     times = read_file(measured["waits"][1], "")
     assert times[3].start_ms - times[3].named_ms == pytest.approx(5, abs=0.02)
     assert times[4].start_ms - times[1].end_ms == pytest.approx(50.25, abs=0.02)
 
 
-def test_a_connection_whose_client_gave_its_fin_up_leaves_the_next_page_alone(
-        shared: UmlEngine, tmp_path: Path) -> None:
+def test_a_connection_with_an_abandoned_fin_does_not_change_the_next_page(shared: UmlEngine,
+                                                                          tmp_path: Path) -> None:
     """FINs of several connections are repeated at one tick, and a queue of two drops them."""
     trials = [draws.page(81, number) for number in (184, 185)]
     seen = list(shared.run([trial.job() for trial in trials], {}, tmp_path / "run"))
@@ -235,8 +235,8 @@ def packetdrill(shared: UmlEngine,
     ("nine-off-iw10", 18, ""),
     ("nine-unvalidated-iw10", 20, ""),
 ])
-def test_the_windows_of_the_tcps(packetdrill: dict[str, TraceRecord], name: str, largest: int,
-                                 restarts: str) -> None:
+def test_each_tcps_windows_grow_and_restart_by_its_rules(
+        packetdrill: dict[str, TraceRecord], name: str, largest: int, restarts: str) -> None:
     record = packetdrill[name]
     assert (record.verdict, record.verdict_reason) == (PASS, "")
     assert (record.largest_window, record.restart_windows) == (largest, restarts)
@@ -250,8 +250,8 @@ def test_a_congestion_control_that_the_kernel_lacks_is_skipped(
     assert record.verdict_reason.startswith("this kernel has no congestion control nosuch")
 
 
-def test_the_halvings_of_an_idle_time_go_by_the_routes_rto(shared: UmlEngine,
-                                                           tmp_path: Path) -> None:
+def test_an_idle_window_is_halved_for_each_rto_of_the_route(shared: UmlEngine,
+                                                            tmp_path: Path) -> None:
     trial = stored_trace.trial("idle-linux-iw10")
     # 36 segments; RTO 100 ms + the least; idle for 2.1 s.
     trials = [replace(trial, trace=f"least{rto_min_ms}", rto_min_ms=rto_min_ms)
@@ -263,18 +263,21 @@ def test_the_halvings_of_an_idle_time_go_by_the_routes_rto(shared: UmlEngine,
     assert all(record.verdict == PASS for record in records.values())
 
 
-def test_losses_and_recovery_leave_the_rules_standing(shared: UmlEngine, tmp_path: Path) -> None:
+def test_traces_with_losses_and_recovery_pass_by_the_rules(shared: UmlEngine,
+                                                           tmp_path: Path) -> None:
     scenario = TABLES.read(scenario_file.find("handley1999_modem5"))
-    trials = [trial for trial in expand(scenario, TAKEN) if trial.tcp in ("unmodified_1999", "cwv_1999")]
+    trials = [trial for trial in expand(scenario, TAKEN)
+              if trial.tcp in ("unmodified_1999", "cwv_1999")]
     records = of_traces(shared, tmp_path / "run", trials)
     assert all(record.verdict == PASS for record in records.values()), records
-    unmodified, validated = (records[f"ssh-{name}_1999-iw1-mss512"] for name in ("unmodified", "cwv"))
+    unmodified, validated = (records[f"ssh-{name}_1999-iw1-mss512"]
+                             for name in ("unmodified", "cwv"))
     assert (unmodified.timeouts or 0) > (validated.timeouts or 0) == 0
     assert (unmodified.lost_segments or 0) > (validated.lost_segments or 0) > 0
 
 
-def test_a_trace_that_failed_leaves_nothing_to_the_next(shared: UmlEngine, tmp_path: Path) -> None:
-    """Its client goes on with a new connection, of which the server reports behind the failure."""
+def test_a_failed_trace_does_not_change_the_next(shared: UmlEngine, tmp_path: Path) -> None:
+    """Its client goes on with a new connection, which the server reports after the failure."""
     trial = stored_trace.trial("idle-linux-iw10")
     plain = replace(trial, trace="plain", writes=(), may_lose=True, think_s=None,
                     requests=(Request(50_000, 0.0), Request(10, 0.0)))
@@ -285,8 +288,8 @@ def test_a_trace_that_failed_leaves_nothing_to_the_next(shared: UmlEngine, tmp_p
     assert records[plain.id].verdict == PASS, records[plain.id].why_not
 
 
-def test_networks_that_draw_are_judged(shared: UmlEngine, tmp_path: Path) -> None:
-    """Losses in bursts, jitter, cake and fq, with drops as the queues count them."""
+def test_traces_on_random_networks_pass_packet_by_packet(shared: UmlEngine, tmp_path: Path) -> None:
+    """They have losses in bursts, jitter, cake and fq, with drops as the queues count them."""
     file = scenario_file.read(stored_trace.FOLDER / "chance.toml")
     records = of_traces(shared, tmp_path / "run", expand(TABLES.read(file), TAKEN, seed=4))
     assert {record.verdict_reason for record in records.values()} == {""}
@@ -295,7 +298,7 @@ def test_networks_that_draw_are_judged(shared: UmlEngine, tmp_path: Path) -> Non
 
 def test_a_listening_socket_begins_with_the_sysctls_of_its_trial(shared: UmlEngine,
                                                                  tmp_path: Path) -> None:
-    """A connection has tcp_reordering from it, and its server's socket shows that."""
+    """A connection gets tcp_reordering from it, and the server's socket shows that."""
     trial = stored_trace.trial("idle-linux-iw10")
     sysctls = ("none", "net.ipv4.tcp_reordering=10", "none")
     trials = [replace(trial, sysctl=sysctl, repeat=repeat)
@@ -305,15 +308,16 @@ def test_a_listening_socket_begins_with_the_sysctls_of_its_trial(shared: UmlEngi
 
 
 @pytest.mark.parametrize("qdisc", ["fq_codel", "cake", "fq"])
-def test_an_outage_meets_every_queue(shared: UmlEngine, tmp_path: Path, qdisc: str) -> None:
+def test_an_outage_under_any_qdisc_loses_segments_and_passes(shared: UmlEngine, tmp_path: Path,
+                                                             qdisc: str) -> None:
     outage = next(trial for trial in stored_trace.lossy().trials if trial.trace == "outage")
     (record,) = of_traces(shared, tmp_path / "run", [replace(outage, qdisc=qdisc)]).values()
     assert (record.verdict, record.verdict_reason) == (PASS, "") and record.lost_segments
 
 
-def test_without_time_stamps_no_trial_meets_the_one_before(shared: UmlEngine,
-                                                           tmp_path: Path) -> None:
-    """The server would take its SYN for one of the connection that it still holds."""
+def test_trials_without_time_stamps_do_not_meet_the_one_before(shared: UmlEngine,
+                                                               tmp_path: Path) -> None:
+    """The server would take its SYN for one of a connection that it still holds."""
     file = scenario_file.read(stored_trace.FOLDER / "chance.toml")
     jitter = next(trial for trial in expand(TABLES.read(file), TAKEN, seed=4)
                   if trial.trace == "jitter")
@@ -328,7 +332,7 @@ def test_without_time_stamps_no_trial_meets_the_one_before(shared: UmlEngine,
 
 
 def test_the_driver_measures_traces(drive: Driver, results: Path) -> None:
-    """That they come out alike again: tests/live/test_cluster.py."""
+    """tests/live/test_cluster.py measures them twice."""
     done = drive("--scenario", "handley1999_memory", "--no-figures", "--full")
     assert done.returncode == 0, done.stderr
     assert "traces: 4 pass" in done.stdout
@@ -358,7 +362,7 @@ class Loaded(NamedTuple):
 
 @pytest.fixture(scope="module")
 def loads(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Loaded]:
-    """By two guests side by side."""
+    """The loads by their names, measured by two concurrent guests."""
     names = {trial.id: name for name, trial in LOADS.items()}
     return {names[seen.trial_id]: Loaded(judge_load(LOADS[names[seen.trial_id]], seen)[0],
                                          parse_connections(join_rows(seen.files)), seen.files)
@@ -366,7 +370,8 @@ def loads(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, L
                                                  tmp_path_factory.mktemp("guest") / "run")}
 
 
-def test_the_load_is_what_was_asked_and_the_link_carries_it(loads: dict[str, Loaded]) -> None:
+def test_a_load_has_its_requested_arrivals_and_the_link_carries_it(
+        loads: dict[str, Loaded]) -> None:
     half, same = loads["half"], loads["again"]
     record = half.record
     assert (record.verdict, record.verdict_reason) == (PASS, "")
@@ -383,8 +388,8 @@ def test_the_load_is_what_was_asked_and_the_link_carries_it(loads: dict[str, Loa
     assert replace(same.record, trial=LOAD) == record
 
 
-def test_wire_bytes_are_those_of_the_wire(loads: dict[str, Loaded]) -> None:
-    """The bottleneck's own counter against the formula that offered load is counted by."""
+def test_the_computed_wire_bytes_are_those_that_the_link_carried(loads: dict[str, Loaded]) -> None:
+    """The bottleneck's counter agrees with the formula of the offered load."""
     everything = loads["quiet"].connections
     *_, last = loads["quiet"].files["bottleneck.csv"].decode().splitlines()
     carried, finished = int(last.split(",")[1]), len(everything.ended("ok"))
@@ -394,8 +399,8 @@ def test_wire_bytes_are_those_of_the_wire(loads: dict[str, Loaded]) -> None:
         len(everything) - finished) * wire_bytes(20_000)
 
 
-def test_an_empty_link_takes_what_the_model_says(loads: dict[str, Loaded]) -> None:
-    """A connection that meets no other takes the closed form, to the millisecond."""
+def test_a_transfer_on_an_empty_link_takes_the_models_time(loads: dict[str, Loaded]) -> None:
+    """A connection that meets no other takes the model's time to the millisecond."""
     head = len("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n")
     predicted = predict(transfer(
         rtt_ms=100, bandwidth_kbps=10_000, uplink_kbps=1e9, initcwnd=10, initrwnd=100,
@@ -416,7 +421,8 @@ def test_an_overloaded_network_does_not_slow_the_arrivals(loads: dict[str, Loade
     assert (record.utilisation or 0) <= 1.0
 
 
-def test_a_server_killed_in_mid_run_is_failures(kernel: Path, tmp_path: Path) -> None:
+def test_a_load_whose_server_is_killed_fails_with_its_later_connections(kernel: Path,
+                                                                        tmp_path: Path) -> None:
     short = replace(LOAD, duration_s=10, warmup_s=1, cooldown_s=1, servers=1)
     (tmp_path / "trial.json").write_text(json.dumps(short.job()))
     (tmp_path / "command.json").write_text(json.dumps(
@@ -457,7 +463,7 @@ bench.close()
 """
 
 
-def test_the_driver_measures_single_cells_of_a_load(drive: Driver, results: Path) -> None:
+def test_flags_choose_single_cells_of_a_load(drive: Driver, results: Path) -> None:
     done = drive(str(PROJECT / "tests/golden/load/small.toml"), "--load", "0.5", "--iw", "10",
                  "--repeat", "1", "--no-figures")
     assert done.returncode == 0, done.stderr

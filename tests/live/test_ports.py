@@ -1,4 +1,4 @@
-"""A trial's connections have the same ports wherever it stands: fair queues hash them."""
+"""A trial's connections have the same ports at any place in a run: fair queues hash them."""
 
 from __future__ import annotations
 
@@ -41,15 +41,15 @@ def ports(kernel: Path, folder: Path, jobs: list[Job]) -> list[list[int]]:
 
 
 @pytest.mark.parametrize("name", FETCHES)
-def test_a_fetch_has_the_same_ports_as_first_and_as_later_one(kernel: Path, tmp_path: Path,
-                                                              name: str) -> None:
+def test_a_fetch_has_the_same_ports_as_first_and_as_later_trial(kernel: Path, tmp_path: Path,
+                                                                name: str) -> None:
     jobs = [replace(FETCHES[name], repeat=repeat).job() for repeat in range(1, 6)]
     first, *later = ports(kernel, tmp_path, jobs)
     assert first and later == [first] * 4
 
 
-def test_a_page_has_the_same_ports_as_first_and_as_later_one(kernel: Path,
-                                                             tmp_path: Path) -> None:
+def test_a_page_has_the_same_ports_as_first_and_as_later_trial(kernel: Path,
+                                                               tmp_path: Path) -> None:
     other = replace(PAGE, objects=objects.equal_objects(7, 5_000, 9_000))
     jobs = [(replace(trial, repeat=repeat)).job() for repeat, trial in
             enumerate((PAGE, other, PAGE, other, PAGE), start=1)]

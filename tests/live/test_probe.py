@@ -137,8 +137,8 @@ def found(kernel: Path,
     ("TLS", "10 segments, 14480 bytes", "the server's window, which may have grown by the"
      f" {4 if newer_openssl() else 3}"),  # as seen on Debian 13 and 12
 ])
-def test_the_first_flight_and_what_limits_it(found: dict[str, tuple[int, str, str]], name: str,
-                                             flight: str, limit: str) -> None:
+def test_a_probe_reports_the_first_flight_and_what_limits_it(
+        found: dict[str, tuple[int, str, str]], name: str, flight: str, limit: str) -> None:
     status, out, said = found[name]
     assert status == 0 and said == ""
     lines = [line.strip() for line in out.splitlines()]
@@ -149,15 +149,16 @@ def test_the_first_flight_and_what_limits_it(found: dict[str, tuple[int, str, st
     assert rtt_ms - 0.1 <= told <= rtt_ms + serialised_ms + 1.1
 
 
-def test_a_page_that_is_too_small_names_one_that_decides(found: dict[str, tuple[int, str, str]]
-                                                         ) -> None:
+def test_a_probe_of_a_small_page_names_the_size_that_decides(
+        found: dict[str, tuple[int, str, str]]) -> None:
     out = found["page of 20 kB"][1]
     assert "probe a page of 65704 bytes or more" in out and "--iw" not in out
     out = found["page that decides"][1]
     assert "probe a page" not in out and "--iw 32,64" in out
 
 
-def test_what_cannot_be_probed_is_one_line(found: dict[str, tuple[int, str, str]]) -> None:
+def test_an_address_that_cannot_be_probed_is_refused_in_one_line(
+        found: dict[str, tuple[int, str, str]]) -> None:
     for name, words in (("not there", "answers with status 404: name a page"),
                         ("nobody", "cannot be reached: Connection refused")):
         status, out, said = found[name]

@@ -205,7 +205,7 @@ def hidden(place: Place) -> Iterator[list[str]]:
 
 def test_nothing_hidden_is_read_and_nothing_outside_is_reached(place: Place,
                                                                hidden: list[str]) -> None:
-    """Whatever root of the guest does; and the same ways lead to what everybody may read."""
+    """Root of the guest tries every way; the same ways reach a file that everybody may read."""
     outside = place.path / "outside"
     outside.write_text("untouched")
     outside.chmod(0o666)
@@ -229,7 +229,7 @@ def test_nothing_hidden_is_read_and_nothing_outside_is_reached(place: Place,
         assert done.stdout == TOKEN * 4, done.stderr
 
 
-def test_places_with_secrets_are_read_by_name_only(place: Place) -> None:
+def test_a_place_with_secrets_is_readable_only_if_it_is_named(place: Place) -> None:
     for folder in (place.home, place.home / ".ssh", Path("/etc"), Path("/etc/ssl")):
         done = place.ran("sh", "-c", "cat .ssh/id id shadow", folder=folder)
         assert (done.returncode, done.stdout) == (4, ""), done.stderr
@@ -245,7 +245,7 @@ def test_places_with_secrets_are_read_by_name_only(place: Place) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root comes to all homes")
-def test_root_and_sudo_show_nobodys_home(place: Place) -> None:
+def test_root_and_sudo_show_no_other_users_home(place: Place) -> None:
     homes = [user for user in pwd.getpwall() if Path(user.pw_dir) in readable.homes()
              and user.pw_uid != 0 and os.access(user.pw_dir, os.R_OK)]
     if not homes or place.uid != ROOT:
@@ -267,8 +267,8 @@ net.stop()
 """
 
 
-def test_set_id_programs_and_private_folders_are_roots(place: Place) -> None:
-    """Where files of the machine's root would be nobody's: in a user namespace."""
+def test_set_id_programs_and_private_folders_work_as_for_root(place: Place) -> None:
+    """In a user namespace files of the machine's root would be nobody's."""
     (place.work / "script.py").write_text(SCRIPT)
     done = place.ran("sh", "-c", """
         mount -t tmpfs none /mnt && touch /mnt/file && umount /mnt && echo mounted

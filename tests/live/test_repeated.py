@@ -1,4 +1,4 @@
-"""A trial has the same numbers wherever it stands, also where kernel and servers draw them."""
+"""A trial has the same numbers at any place in a run, even where kernel and servers draw."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ def in_places(trial: Trial) -> Iterator[Trial]:
 
 
 def outcomes(records: dict[Trial, Record], trial: Trial) -> set[tuple[object, ...]]:
-    """What was measured of one trial, whatever its number."""
+    """The different results of one trial, of whatever number."""
     return {tuple(getattr(record, field.name) for field in fields(record) if field.name != "trial")
             for measured_trial, record in records.items()
             if replace(measured_trial, repeat=1) == trial}
 
 
 @pytest.mark.parametrize("trial", [*DRAWING, *SERVED], ids=lambda trial: trial.id)
-def test_a_trial_is_the_same_as_first_and_as_later_one_and_in_another_guest(
+def test_a_trial_has_the_same_numbers_at_any_place_and_in_another_guest(
         kernel: Path, tmp_path: Path, trial: Trial) -> None:
     first = measured(UmlEngine(kernel, 1), tmp_path / "first", list(in_places(trial)))
     second = measured(UmlEngine(kernel, 1), tmp_path / "second", [trial])
@@ -51,7 +51,7 @@ def test_a_trial_is_the_same_as_first_and_as_later_one_and_in_another_guest(
     assert len(both) == 1
 
 
-def test_another_seed_draws_something_else(kernel: Path, tmp_path: Path) -> None:
+def test_other_seeds_give_other_numbers(kernel: Path, tmp_path: Path) -> None:
     records = measured(UmlEngine(kernel, 1), tmp_path, [
         replace(DRAWING[0], repeat=number, seed=number) for number in range(1, 7)])
     assert len({record.total_ms for record in records.values()}) > 1

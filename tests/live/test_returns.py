@@ -86,9 +86,9 @@ def test_write_back_replaces_links_and_follows_none(work: Path) -> None:
     ("send(frame(b'f', b'no head'))", (), "not the head of a file", 1),
     ("file = open(at['/'] + '/evil', 'wb')\nwhile True: file.write(bytes(1 << 20))",
      ("--limit", "1M"), "more into its folder than --limit", 1)])
-def test_what_a_command_forges_is_counted_here(work: Path, forged: str, flags: tuple[str, ...],
-                                               said: str, status: int) -> None:
-    """Whatever else may not come back: tests/unit/commands/test_received.py."""
+def test_forged_frames_of_a_command_are_refused_or_limited(
+        work: Path, forged: str, flags: tuple[str, ...], said: str, status: int) -> None:
+    """tests/unit/commands/test_received.py has what else is refused."""
     (work / "forge.py").write_text(FORGE + forged)
     ended = Ended(work, "python3", "forge.py", flags=("--write-back", *flags))
     assert said in ended.err and ended.status == status, ended.err
@@ -97,7 +97,7 @@ def test_what_a_command_forges_is_counted_here(work: Path, forged: str, flags: t
     assert not list(ended.kept.rglob(".guest"))
 
 
-def test_a_capture_is_no_larger_than_it_may_be(work: Path) -> None:
+def test_a_forged_capture_is_cut_to_its_limit(work: Path) -> None:
     (work / "forge.py").write_text(
         FORGE + "with open(at['/'] + '/capture.pcapng', 'wb') as f: f.truncate(200_000_000)")
     ended = Ended(work, "python3", "forge.py", flags=("--capture", "1M"))
@@ -107,7 +107,7 @@ def test_a_capture_is_no_larger_than_it_may_be(work: Path) -> None:
 
 
 @pytest.mark.parametrize("forged", ["os.mkdir(at['/'] + '/capture.pcapng')", ""])
-def test_a_capture_that_is_gone_is_a_line(work: Path, forged: str) -> None:
+def test_a_capture_that_the_guest_removed_is_reported(work: Path, forged: str) -> None:
     (work / "forge.py").write_text(FORGE + f"os.remove(at['/'] + '/capture.pcapng')\n{forged}")
     ended = Ended(work, "sh", "-c", "python3 forge.py; echo x > r.txt", flags=("--capture",))
     assert ended.status == 1 and "capture.pcapng: the guest removed it" in ended.err, ended.err
@@ -116,7 +116,7 @@ def test_a_capture_that_is_gone_is_a_line(work: Path, forged: str) -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_the_receiving_of_what_never_ends(work: Path, number: int) -> None:
+def test_a_signal_ends_the_receiving_of_an_endless_file(work: Path, number: int) -> None:
     (work / "forge.py").write_text(
         FORGE + "import signal\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
         "print('up', flush=True)\nsend(file(b'first'), file(b'big', b'', size=1 << 50))\n"
@@ -134,7 +134,7 @@ def test_a_signal_ends_the_receiving_of_what_never_ends(work: Path, number: int)
     assert not (kept_of(work) / "files" / "big").exists()
 
 
-def test_a_timeout_ends_the_receiving_of_what_never_ends(work: Path) -> None:
+def test_a_timeout_ends_the_receiving_of_an_endless_file(work: Path) -> None:
     (work / "forge.py").write_text(
         FORGE + "send(file(b'first'), file(b'big', b'', size=1 << 50))\n"
         "while True: send(frame(b'd', bytes(1000))); time.sleep(1e-4)")
@@ -146,7 +146,7 @@ def test_a_timeout_ends_the_receiving_of_what_never_ends(work: Path) -> None:
     assert not (ended.kept / "files" / "big").exists(), ended.err
 
 
-def test_what_can_be_saved_is_where_the_output_cannot_be_passed_on(work: Path) -> None:
+def test_a_commands_files_are_saved_where_its_output_cannot_be_printed(work: Path) -> None:
     with open("/dev/full", "wb") as full:
         done = subprocess.run(typed(work / "results", "sh", "-c", "echo hi; echo x > r.txt"),
                               cwd=work, stdout=full, stdin=subprocess.DEVNULL,
@@ -158,7 +158,7 @@ def test_what_can_be_saved_is_where_the_output_cannot_be_passed_on(work: Path) -
 
 
 @mounts_a_disk
-def test_a_full_disk_keeps_the_old_file_and_all_that_fits(work: Path) -> None:
+def test_writing_back_to_a_full_disk_keeps_the_old_file_and_all_that_fits(work: Path) -> None:
     with small_disk(work, "size=1m"):
         (work / "old").write_text("as before")
         ended = Ended(work, "sh", "-c", "echo a > a; head -c 5M /dev/zero > old; echo z > z",
@@ -168,8 +168,8 @@ def test_a_full_disk_keeps_the_old_file_and_all_that_fits(work: Path) -> None:
         assert sorted(os.listdir(work)) == ["a", "old", "z"]
 
 
-def test_four_at_once_write_back_into_one_folder(work: Path) -> None:
-    """Each wrote aside under one name: two of four failed."""
+def test_four_concurrent_commands_write_back_into_one_folder(work: Path) -> None:
+    """Each needs a temporary name of its own."""
     running = [subprocess.Popen(typed(
         work.parent.parent / "r", "sh", "-c", f"for n in $(seq 50); do echo {number} > f$n; done;"
         f" echo {number} > g{number}", flags=("--write-back",)), cwd=work,
@@ -182,8 +182,8 @@ def test_four_at_once_write_back_into_one_folder(work: Path) -> None:
 
 
 @mounts_a_disk
-def test_what_a_full_disk_of_results_loses_is_told(work: Path) -> None:
-    """The guest's own folder lies there: it cannot even send all."""
+def test_files_that_a_full_disk_of_results_loses_are_reported(work: Path) -> None:
+    """The guest's own folder is on that disk, so the guest cannot even send all."""
     with small_disk(results := work.parent.parent / "r", "size=3m"):
         ended = Ended(work, "sh", "-c", "echo a > a; head -c 9M /dev/urandom > big; echo z > z",
                       results=results)
@@ -256,7 +256,7 @@ ASKS = ("select", "poll", "again", "end of file", "mn", "yield", "wait")  # whic
 
 
 def spun(folder: Path, count: int, seconds: float, *kinds: str) -> dict[str, tuple[int, float]]:
-    """By the kind of wait: rounds of all waits, and seconds by which the latest was late."""
+    """The rounds of all waits and the most seconds of lateness, by the kind of wait."""
     (folder / "spins.py").write_text(SPINS)
     done = run_program(
         [PROJECT / "run.sh", "--results", folder.parent / "results", "--quiet", "--", "python3",
@@ -283,7 +283,7 @@ def test_a_long_wait_takes_few_rounds_and_is_not_late(folder: Path) -> None:
         assert found[kind][0] < most and 0 <= found[kind][1] < 0.0015, (kind, found[kind])
 
 
-def test_many_short_waits_take_few_rounds(folder: Path) -> None:
+def test_many_short_waits_take_few_rounds_and_are_not_late(folder: Path) -> None:
     found = spun(folder, 20, 0.1, "select", "mn", "clock")
     for kind in ("select", "mn"):
         rounds, late_s = found[kind]

@@ -55,7 +55,7 @@ def own(folder: Path, do: str, *arguments: str) -> list[str]:
 
 
 def test_nginx_is_measured_beside_the_server_of_ours(drive: Driver, results: Path) -> None:
-    """Its window is the kernel's word by sock_diag, its flight and its latency the packets'."""
+    """Its window is read by sock_diag, its flight and its latency off the packets."""
     done = drive(*NETWORK, "--size", "10000", "--chain", "4000,14000", "--server",
                  "builtin,nginx", "--repeat", "2", "--full")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -74,7 +74,7 @@ def test_nginx_is_measured_beside_the_server_of_ours(drive: Driver, results: Pat
         in unwrapped(done)
 
 
-def test_nginx_speaks_http_2_and_resumes(drive: Driver, results: Path) -> None:
+def test_nginx_measures_over_http_2_and_resumes_sessions(drive: Driver, results: Path) -> None:
     done = drive(*NETWORK, "--size", "20000", "--chain", "14000", "--server", "nginx", "--http",
                  "1.1,2")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -85,7 +85,7 @@ def test_nginx_speaks_http_2_and_resumes(drive: Driver, results: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can hide a program")
-def test_where_nginx_is_missing_its_trials_are_skipped(results: Path, kernel: Path) -> None:
+def test_trials_with_a_missing_nginx_are_skipped(results: Path, kernel: Path) -> None:
     hidden = "mount --bind /dev/null /usr/sbin/nginx; exec \"$@\""
     done = run_program(["unshare", "--mount", "sh", "-c", hidden, "sh",
                         *command(results, *NETWORK, "--server", "builtin,nginx")])
@@ -94,7 +94,8 @@ def test_where_nginx_is_missing_its_trials_are_skipped(results: Path, kernel: Pa
     assert sorted(row["verdict"] for row in rows(results, "own")) == ["pass", "skipped"]
 
 
-def test_its_own_certificate_or_one_of_ours(drive: Driver, results: Path, folder: Path) -> None:
+def test_a_server_may_show_its_own_certificate_or_the_projects(drive: Driver, results: Path,
+                                                               folder: Path) -> None:
     """curl trusts the name that the certificate is issued for; other roots: test_tls.py."""
     files = certificates.make_chain(folder / "tls", ChainSpec(4000, "ed25519", 0, "10.0.0.2"))
     flags = own(folder, WHOLE, "tls/chain.pem", "tls/key.pem")
@@ -129,9 +130,9 @@ BUSY = """self.send_error(503)
     (BUSY, "HTTP status 503"),
     (WHOLE.replace("int(self.path[1:])", "29999"),
      "observed 29999 bytes of 30000 sent, expected 30000")])
-def test_what_a_server_does_wrong_is_said(drive: Driver, results: Path, folder: Path, do: str,
-                                          words: str) -> None:
-    """And the next trial finds it started anew, where it has ended; its words are kept."""
+def test_a_servers_fault_is_the_reason_of_the_failed_trial(
+        drive: Driver, results: Path, folder: Path, do: str, words: str) -> None:
+    """A server that has ended is started again for the next trial, and its output is kept."""
     done = drive(*own(folder, do), "--repeat", "2")
     assert done.returncode == errors.FAILED and words in " ".join(done.stdout.split())
     assert len(rows(results, "own")) == 2 and "Traceback" not in done.stdout + done.stderr
@@ -144,17 +145,17 @@ def test_what_a_server_does_wrong_is_said(drive: Driver, results: Path, folder: 
     ("sleep 1000 {p}", "was not ready in 20 s: nothing listens on port 8080; it said nothing"),
     ("sh -c 'exec python3 -m http.server 9000' {p}", "it listens on port 9000, not on 8080"),
     ("nosuchprogram {p}", "the server has ended (status 1); it said: nosuchprogram: No such file")])
-def test_a_server_that_does_not_start_is_one_line(drive: Driver, results: Path, words: str,
-                                                  says: str) -> None:
+def test_a_server_that_does_not_start_is_reported_with_the_reason(drive: Driver, results: Path,
+                                                                  words: str, says: str) -> None:
     done = drive("--server-command", words, *NETWORK)
     assert done.returncode == errors.FAILED and says in " ".join(done.stdout.split())
     (row,) = rows(results, "own")
     assert "Traceback" not in done.stdout + done.stderr and says in row["error"]
 
 
-def test_a_server_of_ones_own_reads_no_more_than_it_is_let_and_writes_to_memory(
+def test_a_server_of_ones_own_sees_no_private_files_and_writes_to_memory(
         drive: Driver, results: Path, folder: Path) -> None:
-    """What others have below /tmp and /var is not there, what it writes there is gone with it."""
+    """Others' files below /tmp and /var are hidden, and what it writes there is gone with it."""
     secret = folder.parent / "secret"
     secret.write_text("secret")
     ours = Path("/usr/bin/env")
@@ -172,8 +173,9 @@ def test_a_server_of_ones_own_reads_no_more_than_it_is_let_and_writes_to_memory(
 
 # TLS in the guest ---------------------------------------------------------------------
 
-def test_tls_is_measured_as_the_model_says(drive: Driver, results: Path) -> None:
-    """IW 10 holds a chain of so many bytes in OpenSSL's writes, and not one of a byte more."""
+def test_chains_that_fit_the_window_take_one_round_trip_as_the_model_says(drive: Driver,
+                                                                          results: Path) -> None:
+    """IW 10 holds a chain of this length in OpenSSL's writes, and none a byte longer."""
     fits = 12_566 if newer_openssl() else 12_588  # Debian 13, Debian 12
     chains = ("4000", str(fits), str(fits + 1))
     done = drive("--rtt", "100", "--bw", "100000", "--iw", "3,10", "--size", "10000", "--client",
@@ -189,8 +191,8 @@ def test_tls_is_measured_as_the_model_says(drive: Driver, results: Path) -> None
             if resumed == "1"} == {"1"}
 
 
-def test_repeats_are_identical(drive: Driver, results: Path) -> None:
-    """But for those of ECDSA, whose signatures differ in length."""
+def test_repeats_over_tls_are_identical(drive: Driver, results: Path) -> None:
+    """Only ECDSA's are not: its signatures differ in length."""
     done = drive("--rtt", "50", "--bw", "10000", "--iw", "10", "--client", "curl", "--chain",
                  "16000", "--signature", "ed25519,rsa2048", "--repeat", "2", "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -209,9 +211,9 @@ needs = pytest.mark.skipif(not IS_HERE, reason=system.MISSING)
 @pytest.mark.parametrize(("signature", "chain", "intermediates", "key_share"), [
     ("mldsa65", "16598", "2", "x25519,x25519mlkem768"), ("slhdsa128s", "16314", "1", "x25519"),
     ("ed25519", "12588,12566,12567", "0", "x25519")])
-def test_what_openssl_3_5_sends_is_measured_as_the_model_says(
-        drive: Driver, results: Path, signature: str, chain: str, intermediates: str,
-        key_share: str) -> None:
+def test_handshakes_of_openssl_3_5_take_the_models_time(drive: Driver, results: Path,
+                                                        signature: str, chain: str,
+                                                        intermediates: str, key_share: str) -> None:
     done = drive("--rtt", "100", "--bw", "10000", "--iw", "3,10", "--size", "10000", "--signature",
                  signature, "--chain", chain, "--intermediates", intermediates, "--key-share",
                  key_share, "--system", "debian13", "--repeat", "2", "--no-reasons",
@@ -226,7 +228,7 @@ def test_what_openssl_3_5_sends_is_measured_as_the_model_says(
     assert facts["systems"]["debian13"]["libssl3t64"].startswith("3.5")
 
 
-def test_without_that_system_its_trials_are_skipped_and_the_run_ends_well(
+def test_trials_with_a_missing_debian_13_are_skipped(
         results: Path, drive: Driver, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     kernels = system.cache().parent / "kernel"
     (tmp_path / "cache" / "first-flight").mkdir(parents=True)
@@ -240,8 +242,9 @@ def test_without_that_system_its_trials_are_skipped_and_the_run_ends_well(
 
 
 @needs
-def test_early_data_saves_a_round_trip_and_is_seen_to(drive: Driver, results: Path) -> None:
-    """Beside the same resumed session without; what passes the client's window saves nothing."""
+def test_early_data_saves_a_round_trip_unless_it_exceeds_the_window(drive: Driver,
+                                                                    results: Path) -> None:
+    """It is compared with the same resumed session without early data."""
     done = drive("--rtt", "100", "--bw", "100000", "--iw", "10", "--size", "9000", "--server",
                  "nginx", "--chain", "4000", "--resumed", "1", "--early-data", "0,1,3000,16384",
                  "--repeat", "2", "--no-figures")

@@ -10,7 +10,7 @@ from tests.live.commands import Ended, needs_commands
 pytestmark = needs_commands
 
 
-def test_a_file_of_today_is_not_from_the_future(tmp_path: Path) -> None:
+def test_a_file_of_today_is_not_from_the_future_in_a_guest(tmp_path: Path) -> None:
     (tmp_path / "Makefile").write_text("made: given\n\tcp given made\n")
     (tmp_path / "given").write_text("given")
     ended = Ended(tmp_path, "sh", "-c", "make; make; make; date -u +%T; ! [ given -nt made ]")

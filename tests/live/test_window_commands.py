@@ -94,7 +94,7 @@ def hosts() -> Iterator[tuple[Host, Host]]:
 
 @pytest.fixture
 def dhcp_like(hosts: tuple[Host, Host]) -> tuple[Host, Host]:
-    """With default routes as DHCP and a router's advertisement make them."""
+    """The hosts, with default routes as DHCP and a router's advertisement make them."""
     server, _ = hosts
     server.sh(f"ip link set eth0 up; ip addr add {SERVER}/24 dev eth0\n"
               f"ip -6 addr add {SERVER6}/64 dev eth0 nodad\n"
@@ -105,19 +105,20 @@ def dhcp_like(hosts: tuple[Host, Host]) -> tuple[Host, Host]:
 
 
 def filled_in(command: str) -> str:
-    """With this network's names."""
+    """The command with this network's names."""
     return (command.replace("GATEWAY", GATEWAY).replace("DEVICE", "eth0")
             .replace("CONNECTION", "site").replace("CLIENT", CLIENT))
 
 
 def printed(what: str, groups: tuple[tuple[str, int], ...] = ()) -> str:
     """A command as --users prints it."""
-    (found,) = [row[1] for row in commands.table({"all": WINDOW, **dict(groups)}, 10).rows if row[0] == what]
+    table = commands.table({"all": WINDOW, **dict(groups)}, 10)
+    (found,) = [row[1] for row in table.rows if row[0] == what]
     return filled_in(str(found))
 
 
 def on_page() -> dict[str, str]:
-    """The table of docs/QUESTIONS.md: what stands in code, one a line, by what it is for."""
+    """The code in the table of docs/QUESTIONS.md, one piece a line, by what it is for."""
     text = (PROJECT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|`]+) \| (`.*) \|$", text.partition("## How to set the window")[2],
                       re.MULTILINE)
@@ -131,7 +132,7 @@ def of_page(what: str, window: int = WINDOW) -> str:
 
 
 def check_on_the_wire(server: Host, router: Host, address: str, window: int = WINDOW) -> None:
-    """What a client sees of the server's first flight.
+    """Check that a client observes a first flight of this window.
 
     On a machine that is busy a server may write its head long before the page; it is asked again.
     """
@@ -155,8 +156,8 @@ def routes(host: Host, ip: str = "ip") -> list[str]:
 @pytest.mark.parametrize(("version", "address", "stays"), [
     ("", SERVER, f"proto dhcp src {SERVER} metric 100"),
     (", IPv6", SERVER6, "proto ra metric 1024")])
-def test_set_now_and_undone(dhcp_like: tuple[Host, Host], version: str, address: str,
-                            stays: str) -> None:
+def test_the_printed_command_sets_the_window_and_another_undoes_it(
+        dhcp_like: tuple[Host, Host], version: str, address: str, stays: str) -> None:
     server, router = dhcp_like
     ip = "ip -6" if version else "ip"
     before = routes(server, ip)
@@ -172,8 +173,8 @@ def test_set_now_and_undone(dhcp_like: tuple[Host, Host], version: str, address:
 
 @pytest.mark.parametrize(("prefix", "address"), [("203.0.113.0/24", SERVER),
                                                  ("2001:db8:1::/48", SERVER6)])
-def test_a_window_for_a_prefix_alone(dhcp_like: tuple[Host, Host], prefix: str,
-                                     address: str) -> None:
+def test_the_printed_command_for_a_prefix_sets_its_window_alone(dhcp_like: tuple[Host, Host],
+                                                                prefix: str, address: str) -> None:
     server, router = dhcp_like
     before = routes(server), routes(server, "ip -6")
     server.sh(printed(f"set it now for {prefix}", ((prefix, 24),)))
@@ -181,15 +182,17 @@ def test_a_window_for_a_prefix_alone(dhcp_like: tuple[Host, Host], prefix: str,
     check_on_the_wire(server, router, address, window=24)
 
 
-def test_a_window_for_one_network_by_hand(dhcp_like: tuple[Host, Host]) -> None:
+def test_the_documented_command_for_one_network_sets_its_window(
+        dhcp_like: tuple[Host, Host]) -> None:
     server, router = dhcp_like
     server.sh(of_page("for one network").replace("192.0.2.0/24", "203.0.113.0/24"))
     assert f"initcwnd {WINDOW}" in server.sh(of_page("see it"))
     check_on_the_wire(server, router, SERVER)
 
 
-def test_a_pod_is_entered_from_its_node(dhcp_like: tuple[Host, Host]) -> None:
-    """By the number that one of its processes has outside."""
+def test_the_documented_command_for_a_pod_sets_its_window_from_the_node(
+        dhcp_like: tuple[Host, Host]) -> None:
+    """It is entered by the number that one of its processes has outside."""
     server, router = dhcp_like
     subprocess.run(["bash", "-ec", of_page("in a pod or container").replace("PID", server.pid)],
                    check=True)
@@ -221,7 +224,7 @@ def advertising(router: Host) -> None:
 
 
 def lines_of(section: str) -> str:
-    """A section as a file has it, without what is behind it for IPv6."""
+    """A section as it is in a file, without its part for IPv6."""
     return section.split("\nGateway=_ipv6ra")[0]
 
 
@@ -232,7 +235,8 @@ def version() -> int:
 
 @pytest.mark.skipif(not NETWORKD.exists(), reason="no systemd-networkd here")
 @pytest.mark.parametrize("what", ["systemd-networkd with DHCP", "the same since systemd 255"])
-def test_systemd_networkd(hosts: tuple[Host, Host], what: str) -> None:
+def test_systemd_networkd_keeps_the_window_as_documented(hosts: tuple[Host, Host],
+                                                         what: str) -> None:
     if what == "the same since systemd 255" and version() < 255:
         pytest.skip("systemd 255 or newer only")
     server, router = hosts
@@ -266,13 +270,14 @@ def unpacked(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def libraries(unpacked: Path) -> str:
-    """What a program begins with that finds its libraries there."""
+    """The prefix of a command whose libraries are in the unpacked packages."""
     machine = f"{platform.machine()}-linux-gnu"
     return f"env LD_LIBRARY_PATH={unpacked}/usr/lib/{machine}:{unpacked}/lib/{machine}"
 
 
 @pytest.mark.skipif(not NETWORKD.exists(), reason="no systemd-networkd here")
-def test_netplan(hosts: tuple[Host, Host], unpacked: Path, tmp_path: Path) -> None:
+def test_netplan_keeps_the_window_as_documented(hosts: tuple[Host, Host], unpacked: Path,
+                                                tmp_path: Path) -> None:
     server, router = hosts
     advertising(router)
     (tmp_path / "etc" / "netplan").mkdir(parents=True)
@@ -290,7 +295,8 @@ def test_netplan(hosts: tuple[Host, Host], unpacked: Path, tmp_path: Path) -> No
 
 
 @pytest.mark.skipif(not shutil.which("dbus-daemon"), reason="no dbus-daemon here")
-def test_networkmanager(hosts: tuple[Host, Host], unpacked: Path) -> None:
+def test_networkmanager_keeps_the_window_as_documented(hosts: tuple[Host, Host],
+                                                       unpacked: Path) -> None:
     server, router = hosts
     server.sh("mkdir -p /run/dbus /run/nm /etc/NetworkManager /var/lib/NetworkManager\n"
               "mount -t tmpfs none /etc/NetworkManager\n"
@@ -315,7 +321,7 @@ def test_networkmanager(hosts: tuple[Host, Host], unpacked: Path) -> None:
     check_on_the_wire(server, router, SERVER)
 
 
-def test_ifupdown(hosts: tuple[Host, Host], unpacked: Path) -> None:
+def test_ifupdown_keeps_the_window_as_documented(hosts: tuple[Host, Host], unpacked: Path) -> None:
     server, router = hosts
     server.sh("mkdir -p /run/network\n"
               "cat > /run/interfaces <<'END'\niface eth0 inet static\n"
@@ -326,8 +332,8 @@ def test_ifupdown(hosts: tuple[Host, Host], unpacked: Path) -> None:
     check_on_the_wire(server, router, SERVER)
 
 
-def test_each_line_of_the_page_is_tried_above() -> None:
-    """By the words of this file, since each test may run alone."""
+def test_each_documented_way_to_set_the_window_has_a_test() -> None:
+    """It looks for the words of this file, since each test may run alone."""
     text = Path(__file__).read_text(encoding="utf-8")
     tried = {f"{what}{version}" for what in ("now", "undo") for version in ("", ", IPv6")}
     assert len(on_page()) == 12
