@@ -70,18 +70,25 @@ class Quantity:
     zero: str = "0"
 
     def check(self, value: object, where: str) -> Any:
-        """The value as a number; raises UsageError beginning with `where`."""
+        """The value, if it may be requested. Raises UsageError, which begins with `where`."""
+        try:
+            return self.accept(value)
+        except ValueError as error:
+            raise UsageError(f"{where}: {error}") from None
+
+    def accept(self, value: object) -> Any:
+        """The value, if it may be requested. Raises ValueError with what is wrong."""
         if isinstance(value, bool) or not isinstance(value, (int, float)):
-            raise UsageError(f"{where}: {value!r} is not a number")
+            raise ValueError(f"{value!r} is not a number")
         if isinstance(value, int) and value.bit_length() > 64:  # too long to be shown
-            raise UsageError(f"{where}: a number of more than 18 digits is out of any range")
+            raise ValueError("a number of more than 18 digits is out of any range")
         if not math.isfinite(value):
-            raise UsageError(f"{where}: {value} is not a finite number")
+            raise ValueError(f"{value} is not a finite number")
         if self.whole and value != int(value):
-            raise UsageError(f"{where}: {value:g} is not a whole number")
+            raise ValueError(f"{value:g} is not a whole number")
         if not self.lowest <= value <= self.highest or 0 < value < self.above:
             unit = f" {self.unit}" if self.unit else ""
-            raise UsageError(f"{where}: {self.what} of {plain(value)}{unit} is out of range; it"
+            raise ValueError(f"{self.what} of {plain(value)}{unit} is out of range; it"
                              f" can be {self._ends}{unit}"
                              f"{self.why}")
         return int(value) if self.whole else float(value)
@@ -165,16 +172,16 @@ class Word(Quantity):
 
     known: tuple[str, ...] = ()
 
-    def check(self, value: object, where: str) -> str:
+    def accept(self, value: object) -> str:
         if self.known and value not in self.known:
             gone = REMOVED.get(f"{self.flag} {value}")
-            raise UsageError(f"{where}: unknown {value!r}{nearest(str(value), self.known)};"
+            raise ValueError(f"unknown {value!r}{nearest(str(value), self.known)};"
                              f" known: {', '.join(self.known)}{f' ({gone})' if gone else ''}")
         if self.known:
             return str(value)
         # TCP_CA_NAME_MAX is 16 with the final zero. Only the kernel knows which names exist.
         if not isinstance(value, str) or not re.fullmatch(r"[a-z0-9_]{1,15}", value):
-            raise UsageError(f"{where}: {value!r} is not the name of an algorithm")
+            raise ValueError(f"{value!r} is not the name of an algorithm")
         return value
 
     def listed(self, words: str) -> list[str]:
@@ -216,8 +223,8 @@ class ClientWindow(Quantity):
 
     DEFAULT: ClassVar[str] = "default"
 
-    def check(self, value: object, where: str) -> Any:
-        return super().check(0 if value == self.DEFAULT else value, where)
+    def accept(self, value: object) -> Any:
+        return super().accept(0 if value == self.DEFAULT else value)
 
     @property
     def help(self) -> str:
@@ -258,10 +265,10 @@ class ReceiveWindow(Quantity):
 class KernelName(Word):
     """The name of a guest kernel (./install.sh --kernel NAME): no path, and no word of a shell."""
 
-    def check(self, value: object, where: str) -> str:
+    def accept(self, value: object) -> str:
         if (not isinstance(value, str) or len(value) > MOST_KERNEL_NAME
                 or not re.fullmatch(KERNEL_NAME, value)):
-            raise UsageError(f"{where}: {value!r} is no name of a kernel: letters, digits, . _ and"
+            raise ValueError(f"{value!r} is no name of a kernel: letters, digits, . _ and"
                              f" - only, at most {MOST_KERNEL_NAME}, as cubic-0.5"
                              " (./install.sh --list-kernels)")
         return value
@@ -278,15 +285,15 @@ class KernelName(Word):
 class ModuleParameters(Word):
     """Parameters of the kernel's modules, "tcp_cubic.hystart=0+tcp_cubic.beta=512", or "none"."""
 
-    def check(self, value: object, where: str) -> str:
+    def accept(self, value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(
                 rf"none|{_MODULE_PARAMETER}(\+{_MODULE_PARAMETER}){{0,9}}", value):
-            raise UsageError(f"{where}: {value!r} is no parameter of a module: write"
+            raise ValueError(f"{value!r} is no parameter of a module: write"
                              " MODULE.NAME=VALUE, as tcp_cubic.hystart=0, with + between several"
                              ' that go together; "none" for the kernel as it is')
         names = [one.partition("=")[0] for one in value.split("+")]
         if len({*names}) < len(names):
-            raise UsageError(f"{where}: {value!r} has one parameter twice")
+            raise ValueError(f"{value!r} has one parameter twice")
         return value
 
     def listed(self, words: str) -> list[str]:
@@ -305,10 +312,10 @@ class ModuleParameters(Word):
 class Sizes(Quantity):
     """Sizes in bytes of several writes, as "17+38+2", "" for none."""
 
-    def check(self, value: object, where: str) -> str:
+    def accept(self, value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(r"|[1-9]\d{0,3}(\+[1-9]\d{0,3}){0,99}",
                                                           value):
-            raise UsageError(f"{where}: {value!r} is not a list of write sizes; write the bytes"
+            raise ValueError(f"{value!r} is not a list of write sizes; write the bytes"
                              ' of each, like "17+38+2"')
         return value
 
@@ -324,13 +331,13 @@ class Sizes(Quantity):
 class Windows(Quantity):
     """Initial windows that act like other ones, as "10=7,16=8"; "" for none."""
 
-    def check(self, value: object, where: str) -> str:
+    def accept(self, value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(
                 r"|\d{1,5}=\d{1,5}(,\d{1,5}=\d{1,5}){0,99}", value):
-            raise UsageError(f"{where}: {value!r} is not a list of windows that act as others;"
+            raise ValueError(f"{value!r} is not a list of windows that act as others;"
                              ' write both of each pair, like "10=7,16=8"')
         if any(not 0 < int(window) <= _MOST_WINDOW for window in re.findall(r"\d+", value)):
-            raise UsageError(f"{where}: {value!r}: a window can be 1 to {_MOST_WINDOW} segments")
+            raise ValueError(f"{value!r}: a window can be 1 to {_MOST_WINDOW} segments")
         return value
 
     def parsed(self, word: str) -> str:

@@ -46,7 +46,7 @@ def read(request: Request) -> list[FetchStudy]:
 
 
 def run(request: Request) -> int:
-    """Print where one byte more costs a round trip, window by window; the exit status.
+    """Print where one byte more costs a round trip, by window; return the exit status.
 
     Nothing is kept but what is printed. Raises UsageError, FirstFlightError.
     """
@@ -64,7 +64,7 @@ def run(request: Request) -> int:
         is_quiet = output.quiet
 
         def measure(trials: Sequence[Trial]) -> dict[Trial, Record]:
-            """Measure some trials; their records, judged as those of any run."""
+            """Measure some trials; return their records, judged as those of any run."""
             nonlocal is_quiet
             if not is_quiet:
                 say(f"--find-cliff: measures {len(trials)} sizes at a time, until one byte decides")

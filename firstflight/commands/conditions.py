@@ -5,12 +5,13 @@
     retransmissions > 0                         the mean of all trials
     total_ms(10, rtt=200, cc=bbr) > 300         of the trials with these values of --rtt and --cc
 
-A column of docs/REFERENCE.md stands for its mean over the verified trials, in the column's unit; in
-parentheses the initial window, in segments, of the trials that are meant, and values of flags as
-they are typed there, in quotes where they are no word or number (bw='10M'). Such means, numbers, +,
--, * and / stand on each side of one comparison. It is read before anything is measured; nothing
-of it is run as Python. A condition that cannot be computed ends with status 3, as a verdict that
-failed does.
+A column of docs/REFERENCE.md stands for its mean over the verified trials, in the column's unit.
+Parentheses choose the trials: by their initial window in segments, and by values of flags. A value
+is typed as behind its flag, in quotes if it is neither a word nor a number (bw='10M'). Such means,
+numbers, +, -, * and / stand on each side of one comparison.
+
+A condition is read before anything is measured, and no part of it is run as Python. One that cannot
+be computed ends with status 3, as a verdict that failed does.
 
 Commands that answer with other numbers have names for these: recommended_iw of --users, iw of
 --probe. Where only a bound of a number is known, a condition is decided if both ends agree.
@@ -39,14 +40,16 @@ _COMPARED: dict[type[ast.cmpop], Callable[[float, float], bool]] = {
 _COMPUTED: dict[type[ast.operator], Callable[[float, float], float]] = {
     ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul,
     ast.Div: operator.truediv}
-_NUMBERS = (int, float, int | None, float | None)
+_NUMBERS = (int, float, int | None, float | None)  # types of the columns that have a mean
 
 
 class Mean(NamedTuple):
-    """The mean of a column. initcwnd: of which window, None for all. where: values by the flag."""
+    """The mean of a column over some trials."""
 
     column: str
+    # The initial window of these trials; None for any.
     initcwnd: int | None = None
+    # Flags and the values that these trials have of them, as they are typed.
     where: tuple[tuple[str, str], ...] = ()
 
     def covers(self, trial: object) -> bool:
@@ -119,7 +122,6 @@ class Condition:
             column, window, where = mean
             if column not in (*columns, *named):
                 raise UsageError(f"--fail-if {self.text!r}: {study.head.name} has no column of"
-
                                  f" numbers {column!r}{nearest(column, (*named, *columns))}")
             if window is not None and column in named:
                 raise UsageError(f"--fail-if {self.text!r}: {column} is a number for all windows:"
@@ -141,13 +143,13 @@ class Condition:
 
         Raises UsageError.
         """
-        alone = [mean for mean in _outside_differences(
-            ast.BinOp(self.left, ast.Sub(), self.right)) if mean.column in columns]
-        if alone:
-            column = alone[0].column
-            raise UsageError(f"--fail-if {self.text!r}: {column} is known to a frame of the browser"
-                             " only, so a condition has the difference of two windows: write"
-                             f" {column}(3) - {column}(10) < 50")
+        # "a(3) < a(10)" compares two windows, too: it is "a(3) - a(10) < 0".
+        moved_to_one_side = ast.BinOp(self.left, ast.Sub(), self.right)
+        for mean in _outside_differences(moved_to_one_side):
+            if mean.column in columns:
+                raise UsageError(f"--fail-if {self.text!r}: {mean.column} is known only to a frame"
+                                 " of the browser, so a condition has to compare two windows: write"
+                                 f" {mean.column}(3) - {mean.column}(10) < 50")
 
     def check_names(self, named: Collection[str], what: str) -> None:
         """Refuse a condition on other numbers than these, without selectors. Raises UsageError."""
@@ -222,7 +224,8 @@ def read(text: str) -> Condition:
         raise ValueError(f"{text!r} has characters that cannot be printed, or several lines")
 
     try:
-        with warnings.catch_warnings():  # of Python's compiler, about words that are none of ours
+        # Python's compiler warns of what looks odd in a program, which this is not.
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             parsed = ast.parse(text, mode="eval").body
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -267,17 +270,17 @@ def value_as_typed(flag: str, typed: str) -> object:
 
 def _means(expressions: Sequence[ast.expr]) -> Iterator[Mean]:
     """The means that expressions name. Raises ValueError."""
-    for each in expressions:
-        if isinstance(each, ast.BinOp) and type(each.op) in _COMPUTED:
-            yield from _means((each.left, each.right))
-        elif isinstance(each, ast.UnaryOp) and isinstance(each.op, ast.USub):
-            yield from _means((each.operand,))
-        elif isinstance(each, ast.Name):
-            yield Mean(each.id)
-        elif isinstance(each, ast.Call) and (mean := _selected_mean(each)) is not None:
+    for expression in expressions:
+        if isinstance(expression, ast.BinOp) and type(expression.op) in _COMPUTED:
+            yield from _means((expression.left, expression.right))
+        elif isinstance(expression, ast.UnaryOp) and isinstance(expression.op, ast.USub):
+            yield from _means((expression.operand,))
+        elif isinstance(expression, ast.Name):
+            yield Mean(expression.id)
+        elif isinstance(expression, ast.Call) and (mean := _selected_mean(expression)):
             yield mean
-        elif not _is_number(each):
-            raise ValueError(f"{ast.unparse(each)!r} is neither a number nor a column such as"
+        elif not _is_number(expression):
+            raise ValueError(f"{ast.unparse(expression)!r} is neither a number nor a column such as"
                              " total_ms or total_ms(10)")
 
 
@@ -293,6 +296,7 @@ def _selected_mean(call: ast.Call) -> Mean | None:
         if not isinstance(argument, ast.Constant) or type(argument.value) is not int:
             return None
         window = argument.value
+    # total_ms(**x) has no name there: ** is then refused, as a flag that nobody knows.
     where = tuple((keyword.arg or "**", _typed(keyword.value)) for keyword in call.keywords)
     return Mean(call.func.id, window, where)
 
@@ -304,22 +308,26 @@ def _is_number(expression: ast.expr) -> bool:
 
 
 def _outside_differences(expression: ast.expr) -> Iterator[Mean]:
-    """The means of an expression that are not taken from the same one of another window."""
-    if isinstance(expression, ast.BinOp):
-        sides = [list(_means((side,))) for side in (expression.left, expression.right)]
-        if isinstance(expression.op, ast.Sub) and all(
-                isinstance(side, (ast.Name, ast.Call))
-                for side in (expression.left, expression.right)):
-            (first,), (second,) = sides
-            if first._replace(initcwnd=None) == second._replace(initcwnd=None) and (
-                    None not in (first.initcwnd, second.initcwnd)):
-                return
+    """The means in an expression that stand outside every difference of two windows."""
+    if isinstance(expression, ast.UnaryOp):
+        yield from _outside_differences(expression.operand)
+    elif not isinstance(expression, ast.BinOp):
+        yield from _means((expression,))
+    elif not _is_window_difference(expression):
         yield from _outside_differences(expression.left)
         yield from _outside_differences(expression.right)
-    elif isinstance(expression, ast.UnaryOp):
-        yield from _outside_differences(expression.operand)
-    else:
-        yield from _means((expression,))
+
+
+def _is_window_difference(expression: ast.BinOp) -> bool:
+    """Whether an expression is as total_ms(3) - total_ms(10): one mean, under two windows."""
+    sides = expression.left, expression.right
+    if not isinstance(expression.op, ast.Sub) or not all(
+            isinstance(side, (ast.Name, ast.Call)) for side in sides):
+        return False
+    first, second = _means(sides)
+    if first.initcwnd is None or second.initcwnd is None:
+        return False
+    return first._replace(initcwnd=None) == second._replace(initcwnd=None)
 
 
 def _typed(value: ast.expr) -> str:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from firstflight.base.words import escaped
-from firstflight.commands.engines import planned
-from firstflight.testbed.engine_errors import engine_errors
+from firstflight.commands.engines import plan_engine
 from firstflight.commands.request import Measuring
 from firstflight.runs.expected import expected_time
 from firstflight.runs.kinds import AnyStudy, Overrides, memory_mb_of
+from firstflight.testbed.engine_errors import engine_errors
 from firstflight.testbed.network.commands import commands_of
 
 DRY_RUN_LISTED = 20
@@ -20,7 +20,7 @@ def dry_run(study: AnyStudy, measuring: Measuring, overrides: Overrides) -> None
     that a flag names and that is not there.
     """
     with engine_errors():
-        engine, jobs = planned(measuring, memory_mb_of(study.trials))
+        engine, jobs = plan_engine(measuring, memory_mb_of(study.trials))
 
     if "kernel" in overrides.lists:  # looking for one loads what boots guests
         from firstflight.commands.runners import check_kernels
@@ -32,7 +32,6 @@ def dry_run(study: AnyStudy, measuring: Measuring, overrides: Overrides) -> None
     if len(study.trials) > DRY_RUN_LISTED:
         print(f"  … and {len(study.trials) - DRY_RUN_LISTED} more")
     if study.trials:
-
         print("commands of the first trial:")
         for command in commands_of(study.trials[0].job(), study.head.sysctls):
             print(escaped(f"  {command}"))

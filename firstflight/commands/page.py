@@ -6,7 +6,6 @@ import re
 from collections.abc import Callable
 
 from firstflight.base.argument_types import argument, file_path, positive_number
-from firstflight.base.errors import UsageError
 from firstflight.commands import run as requested_run
 from firstflight.commands.request import Request
 from firstflight.findings.quantities import QUANTITIES
@@ -19,23 +18,23 @@ _HOST = re.compile(r"[A-Za-z0-9_.:-]{1,253}")
 
 def add_flags(add: Callable[..., object]) -> None:
     add("--page", type=file_path, metavar="FILE",
-        help="a page of many objects: a HAR file, as browsers save it, of which sizes, hosts, who"
-             " named what and the version of HTTP are kept; or a TOML list of [[object]]s with"
-             " bytes, named_by and at_byte. Each object is requested when the bytes that name it"
-             " have come. With --client chromium a browser loads it: a HAR with its contents, or a"
-             " folder with a site's files")
+        help="a page of many objects: a HAR file, as browsers save it, which says the size and host"
+             " of each object, which object names it, and the version of HTTP; or a TOML list of"
+             " [[object]]s with bytes, named_by and at_byte. Each object is requested when the"
+             " bytes that name it have come. With --client chromium a browser loads it: a HAR with"
+             " its contents, or a folder with a site's files")
     add("--mine", type=argument(host_names), metavar="HOST,…",
         help="with --page and a HAR: measure only the objects of these hosts and their subdomains,"
              " which get your window (default: all)")
     add("--objects", type=positive_number, metavar="N",
         help="a made page: a document that names N objects of --size (default 15 kB), evenly along"
              " its bytes")
-    add("--document", type=argument(listed("document_bytes")), metavar="BYTES",
+    add("--document", type=argument(reader_of("document_bytes")), metavar="BYTES",
         help="with --objects: the size of the document (default as --size)")
     add("--server-time", choices=("recorded", "0"),
         help="with a HAR and --client chromium: each answer waits as long as the recording's server"
              " took, or not at all (default recorded)")
-    add("--connections", type=argument(listed("connections")), metavar="N,…",
+    add("--connections", type=argument(reader_of("connections")), metavar="N,…",
         help="with --page and --objects: how many connections to a host the browser opens over"
              " HTTP/1.1 (default 6; over HTTP/2 it opens one)")
 
@@ -49,15 +48,13 @@ def host_names(words: str) -> tuple[str, ...]:
     return names
 
 
-def listed(name: str) -> Callable[[str], list[int]]:
-    """Reads a list of a quantity's values. Raises ValueError."""
-    def read_words(words: str) -> list[int]:
-        values = QUANTITIES[name].listed(words)
-        try:
-            return [int(QUANTITIES[name].check(value, "here")) for value in values]
-        except UsageError as error:
-            raise ValueError(str(error).removeprefix("here: ")) from None
-    return read_words
+def reader_of(name: str) -> Callable[[str], list[int]]:
+    """The function that reads a list of this quantity's values. It raises ValueError."""
+    quantity = QUANTITIES[name]
+
+    def read_values(words: str) -> list[int]:
+        return [int(quantity.accept(value)) for value in quantity.listed(words)]
+    return read_values
 
 
 def is_requested(request: Request) -> bool:
@@ -81,22 +78,22 @@ def read(request: Request) -> list[AnyStudy]:
     """The page under its windows. Raises UsageError."""
     page = request.page
     assert page is not None
-    made: registry.PageFields = {"objects": page.objects}
+    fields: registry.PageFields = {"objects": page.objects}
     if page.document_bytes is not None:
-        made["document_bytes"] = page.document_bytes
+        fields["document_bytes"] = page.document_bytes
     if page.mine:
-        made["mine"] = page.mine
+        fields["mine"] = page.mine
     if page.connections:
-        made["connections"] = page.connections
+        fields["connections"] = page.connections
     if page.client == CHROMIUM:
-        made["client"] = CHROMIUM
-        made["url_path"] = page.url_path or ""
-        made["with_server_time"] = page.with_server_time
+        fields["client"] = CHROMIUM
+        fields["url_path"] = page.url_path or ""
+        fields["with_server_time"] = page.with_server_time
 
-    return [registry.page_question(request.name or "own", page.file, made, request.overrides,
-                                   request.measuring.seed)]
+    return [registry.page_question(request.name or "own", page.file, fields,
+                                   requested=request.overrides, seed=request.measuring.seed)]
 
 
 def run(request: Request) -> int:
-    """Measure it; the exit status. Raises UsageError."""
+    """Measure the page; return the exit status. Raises UsageError."""
     return requested_run.run(request, read)

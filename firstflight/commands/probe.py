@@ -76,7 +76,7 @@ def observe(address: str, url: SplitResult) -> ProbedConnection:
 
 
 def show(probed: ProbeResult, address: str, output: Output) -> int:
-    """Print the result, write it where --export says, and judge it by --fail-if; the exit status.
+    """Print the result, write it for --export, judge it by --fail-if; return the exit status.
 
     address: the URL as it was typed. Raises UndeterminedError, WriteError.
     """

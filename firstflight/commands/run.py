@@ -22,14 +22,14 @@ def add_flags(add: Callable[..., object]) -> None:
              f" (default {' '.join(DEFAULT_SCENARIOS)}; with a flag of a network, TCP or a"
              " response a question of your own)")
     add("--scenario", nargs="+", action="extend", metavar="SCENARIO", default=[], type=nonempty,
-        help="what to measure, as without a flag")
+        help="names of scenarios, or files of your own, as SCENARIO")
     add("--as-published", action="store_true",
         help="measure published reproductions with the defects of their set-up switched on: the"
              " scenarios NAME_as_published (default: the clean run)")
 
 
 def is_requested(request: Request) -> bool:
-    """Whether anything is to be measured that is no question with a flag of its own: always."""
+    """True: scenarios, and networks by flags, are measured where no other command is requested."""
     return True
 
 
@@ -38,28 +38,31 @@ def read(request: Request) -> list[AnyStudy]:
     return [study_of(name, request) for name in request.scenarios or [""]]
 
 
-def run(request: Request, read: Callable[[Request], Sequence[AnyStudy]] = read) -> int:
+def run(request: Request,
+        read_studies: Callable[[Request], Sequence[AnyStudy]] = read) -> int:
     """Measure each study, or print what would be measured; return the exit status.
 
-    All are read before the first is measured, which may take hours. Raises UsageError, and
-    CannotError where this machine certainly cannot measure.
+    read_studies: reads what to measure. All is read before the first study is measured, which may
+    take hours. Raises UsageError, and CannotError where this machine certainly cannot measure.
     """
     if request.dry_run:
         from firstflight.commands.dry_run import dry_run
-        for study in read_all(request, read):
+        for study in checked_studies(request, read_studies):
             dry_run(study, request.measuring, request.overrides)
         return errors.OK
+
     # These boot guests, judge and draw: a dry run does not load them.
     from firstflight.commands import measure, runners
     runners.check_rights(request.measuring.engine)
-    studies = read_all(request, read)
+    studies = checked_studies(request, read_studies)
     runners.check_kernels(request.overrides)
     return measure.worst([measure.run_study(study, request) for study in studies])
 
 
-def read_all(request: Request, read: Callable[[Request], Sequence[AnyStudy]]) -> list[AnyStudy]:
+def checked_studies(request: Request, read_studies: Callable[[Request], Sequence[AnyStudy]]
+                    ) -> list[AnyStudy]:
     """The studies, once each --fail-if was checked with all of them. Raises UsageError."""
-    studies = list(read(request))
+    studies = list(read_studies(request))
     for study in studies:
         for condition in request.output.conditions:
             condition.check(study)
@@ -82,12 +85,12 @@ def study_of(name: str, request: Request) -> AnyStudy:
 def sampled_study(file: ScenarioFile, one_in: int, requested: Overrides, seed: int) -> AnyStudy:
     """The study of one in `one_in` networks or clients (--sample 1/N).
 
-    Raises UsageError, of the whole file where that is wrong already.
+    Raises UsageError: with what is wrong in the file, or that it cannot be measured in part.
     """
     try:
         return registry.study_of(file.sampled(one_in), requested, seed)
     except UsageError as error:
-        registry.study_of(file, requested, seed)
+        registry.study_of(file, requested, seed)  # raises if the file is wrong without --sample
         raise UsageError(
             f"--sample: {file.name} cannot be measured in part: that takes a population, or a grid"
             " of which no figure shows every network, such as dukkipati2010 or map_of_windows;"

@@ -70,7 +70,7 @@ def of_stranger(folder: Path) -> Iterator[None]:
 
 def with_each_run(program: str, chosen: ChosenRuns, render: Callable[[Path], object],
                   nothing: str) -> int:
-    """Render each of the chosen runs; the exit status.
+    """Render each of the chosen runs; return the exit status.
 
     nothing: the message where no name is given, and there are no results.
     """

@@ -59,5 +59,5 @@ def studies_of(request: Request) -> Sequence[AnyStudy]:
     """What a request measures; () where it runs no trial. Raises UsageError."""
     if any(command.is_requested(request) for command in WITHOUT_TRIALS):
         return ()
-    measurement = next(each for each in MEASUREMENTS if each.is_requested(request))
+    measurement = next(command for command in MEASUREMENTS if command.is_requested(request))
     return measurement.read(request)

@@ -45,7 +45,7 @@ def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> No
         if name[:1].isdigit() and not name.endswith(".toml"):
             behind = itertools.takewhile(lambda word: word[:1].isdigit(), argv[place + 1:])
             listed = ",".join(word.strip(",") for word in (*values, name, *behind))
-            likely = (each for each in LIKELY_FLAGS if parser.accepts(each, listed))
+            likely = (known for known in LIKELY_FLAGS if parser.accepts(known, listed))
             flag = flag or next(likely, LIKELY_FLAGS[0])
             parser.error(f"{name!r} does not belong to a flag: write a list with commas and"
                          f" without spaces, such as {flag} {listed}")

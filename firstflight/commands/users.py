@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,12 +21,12 @@ from firstflight.workloads.fetch.scenario.requested_users import (CHOSEN, LARGES
                                                                   Requested, RttField)
 
 if TYPE_CHECKING:
-    from firstflight.study.fetches import FetchStudy
-    from firstflight.workloads.fetch.record.record import Record
-    from firstflight.workloads.fetch.trial import Trial
-    from firstflight.workloads.fetch.scenario.users import UserSample
     from firstflight.runs.earlier import Refining
+    from firstflight.study.fetches import FetchStudy
     from firstflight.study.users.rows import UserTable
+    from firstflight.workloads.fetch.record.record import Record
+    from firstflight.workloads.fetch.scenario.users import UserSample
+    from firstflight.workloads.fetch.trial import Trial
 
 
 def add_flags(add: Callable[..., object]) -> None:
@@ -35,25 +35,30 @@ def add_flags(add: Callable[..., object]) -> None:
              "response_bytes[,group][,weight], JSON lines, a log with rtt=$tcpinfo_rtt, the output"
              " of ss -tin, each also as gzip; --iw, --bw and --size for what it does not know")
     add("--rtt-field", type=argument(rtt_field), metavar="N[:ms]|NAME:us",
-        help="with --users: which field of a log is the RTT. By its number from 1 on, where what is"
-             " in quotes or brackets is one field: 12 is in µs, as nginx's $tcpinfo_rtt, 12:ms in"
-             " ms. By its name in JSON, LTSV, CSV and name=value, with its unit: client_rtt:ms"
+        help="with --users: which field of a log is the RTT: its number, from 1 on, or its name in"
+             " JSON, LTSV, CSV and name=value. Words in quotes or brackets are one field. 12 is in"
+             " µs, as nginx's $tcpinfo_rtt, 12:ms is in ms; a name needs its unit: client_rtt:ms"
              " (default: the field that is named so)")
     add("--first-requests", action="store_true",
-        help="with --users: of a log only the first request of each connection, told by the field"
-             " connection, or the client's address and port (default: all, or those that"
-             " connection_requests or http_first_req names)")
+        help="with --users: use only the first request of each connection of a log. The field"
+             " connection, or the client's address and port, distinguishes connections (default:"
+             " all requests, or those that connection_requests or http_first_req names)")
     add("--trials", type=positive_number, metavar="N",
         help=f"with --users: how many users are measured under each window (default {TRIALS})")
 
 
 def rtt_field(word: str) -> RttField:
     """Reads the number or name of a field, and its unit. Raises ValueError."""
-    field, _, unit = word.rpartition(":") if ":" in word else (word, "", "")
-    unit = {"us": "µs"}.get(unit, unit)
+    field, unit = word, ""
+    if ":" in word:
+        field, _, unit = word.rpartition(":")
+    if unit == "us":
+        unit = "µs"
+
     if field.isdecimal() and 0 < int(field) <= 1000 and unit in ("", "µs", "ms"):
         return RttField(int(field), unit or "µs")
-    if not field.isdecimal() and field.isprintable() and field.strip() and unit in ("µs", "ms"):
+    is_name = field.isprintable() and bool(field.strip()) and not field.isdecimal()
+    if is_name and unit in ("µs", "ms"):
         return RttField(0, unit, field)
     raise ValueError(
         f"{word!r} is neither the number of a field, such as 12 (in µs) or 12:ms, nor its name with"
@@ -74,23 +79,24 @@ def check(request: Request) -> str:
 
 def read(request: Request) -> list[AnyStudy]:
     """The study of a sample of a file's users. Raises UsageError."""
-    return [_study(_read_users(_asked(request)), request, requested_of(request))]
+    users = _read_users(_users_request(request))
+    return [_study(users, request, requested_of(request))]
 
 
-def _asked(request: Request) -> UsersRequest:
+def _users_request(request: Request) -> UsersRequest:
     assert request.users is not None
     return request.users
 
 
-def _read_users(asked: UsersRequest) -> UserTable:
+def _read_users(users: UsersRequest) -> UserTable:
     from firstflight.study.users import logs
-    return logs.read_file(asked.file, asked.rtt_field, asked.first_requests)
+    return logs.read_file(users.file, users.rtt_field, users.first_requests)
 
 
 def _study(users: UserTable, request: Request, requested: Requested) -> FetchStudy:
     from firstflight.study.users import sample
     seed = request.measuring.seed
-    scenario = sample.scenario(users, requested, _asked(request).file, seed)
+    scenario = sample.scenario(users, requested, _users_request(request).file, seed)
     return registry.fetches_of(scenario, request.allow_many, seed)
 
 
@@ -111,8 +117,8 @@ def run(request: Request) -> int:
     runners.check_rights(request.measuring.engine)
     runners.check_kernels(request.overrides)
     requested = requested_of(request)
-    # Read once: users would change with a log that grows meanwhile.
-    users = _read_users(_asked(request))
+    # Read once: a log may grow meanwhile, and the windows have to be measured with the same users.
+    users = _read_users(_users_request(request))
 
     while True:
         study = _study(users, request, requested)
@@ -126,12 +132,12 @@ def run(request: Request) -> int:
             f" {2 * largest} are measured too (--iw with a list of windows prevents this)")
         requested = replace(requested, windows=(*requested.windows, 2 * largest))
 
-    source = OfUsers(_users(study), measured.records)
+    source = OfUsers(_sample_of(study), measured.records)
     return measure.show(study, measured, request.output, source)
 
 
-def _users(study: FetchStudy) -> UserSample:
-    """The users of whom a study is."""
+def _sample_of(study: FetchStudy) -> UserSample:
+    """The users that a study measures."""
     assert study.scenario.users is not None
     return study.scenario.users
 
@@ -141,14 +147,14 @@ def _refining(study: FetchStudy) -> Refining[Trial, Record]:
     from firstflight.runs.earlier import Refining
     from firstflight.study.users.recommendation import first_answer
     from firstflight.workloads.fetch.scenario.users import content, order
-    return Refining(content, lambda record: content(record.trial), order,
-                    lambda records: first_answer(_users(study), records))
+    return Refining(content=content, content_of=lambda record: content(record.trial), order=order,
+                    answer=lambda records: first_answer(_sample_of(study), records))
 
 
 def _chosen(study: FetchStudy, measured: RunData[Record]) -> set[int | None]:
     """The windows that are recommended for all users, one for each option."""
     from firstflight.study.users import varied
-    users = _users(study)
+    users = _sample_of(study)
     of_options = [varied.choices(users, varied.with_option(measured.records, option))
                   for option in users.options]
     return {choices[varied.ALL].initcwnd for choices in of_options if choices}
@@ -156,24 +162,35 @@ def _chosen(study: FetchStudy, measured: RunData[Record]) -> set[int | None]:
 
 def requested_of(request: Request) -> Requested:
     """The windows, number of trials and parameters that the flags request. Raises UsageError."""
-    overrides, trials = request.overrides, _asked(request).trials
+    overrides = request.overrides
     if overrides.own_window:
         raise UsageError("--users: --iw default is no window to recommend: give numbers, such as"
                          " --iw 10,32")
     given = overrides.checked()
-    windows = given.pop("initcwnd", WINDOWS)
     if "load" in given:
         raise UsageError("--load: --users measures no shared link")
+    windows = given.pop("initcwnd", WINDOWS)
     options = {name: given.pop(name) for name in CHOSEN if name in given}
+    _check_single_values(given)
+
+    trials = _users_request(request).trials
+    count = math.prod(map(len, options.values()), start=len(windows) * trials)
+    scenario_file.check_count(count, many=overrides.many)
+
+    for_gaps = {}  # of rows that lack the quantity
+    for_everybody: dict[str, str | float | tuple[str, ...]] = {**options}
+    for name, (value,) in given.items():
+        if name in QUANTITY_NAMES:
+            for_gaps[name] = value
+        else:
+            for_everybody[name] = value
+    return Requested(windows, trials, given=for_gaps, defaults=for_everybody)
+
+
+def _check_single_values(given: Mapping[str, Sequence[object]]) -> None:
+    """Refuse a list for a flag that holds for everybody. Raises UsageError."""
     for name, values in given.items():
         if len(values) != 1:
             lists = ", ".join(FLAGS[other].flag for other in CHOSEN)
             raise UsageError(f"{FLAGS[name].flag}: --users takes one value of this flag, the same"
                              f" for everybody; --iw, {lists} take lists")
-
-    count = math.prod(map(len, options.values()), start=len(windows) * trials)
-    scenario_file.check_count(count, many=overrides.many)
-    single = {name: values[0] for name, values in given.items()}
-    of_rows = {name: value for name, value in single.items() if name in QUANTITY_NAMES}
-    of_all = {name: value for name, value in single.items() if name not in QUANTITY_NAMES}
-    return Requested(windows, trials, of_rows, {**of_all, **options})

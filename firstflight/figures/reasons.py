@@ -167,7 +167,9 @@ def _why_unchanged(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[
         return [Reason(names, f"the {names} protect{'s' * (len(protecting) == 1)}: {cases}",
                        f"protects: {names}")]
     if sign(all_lifted) <= 0:
-        return [what_ifs.same(change)]
+        freeing = [(limit,) for limit, lifted in alone
+                   if sign(lifted) > 0 and what_ifs.is_sure(lifted)]
+        return [_cause(change, freeing, what_ifs) if freeing else what_ifs.same(change)]
     saved = format_number(all_lifted.saved_ms, 1)
     gain = f"with {_without(limits)} {window} segments save {saved} ms"
     back = [(limit, what_ifs.change(change, others))

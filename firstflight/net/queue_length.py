@@ -7,7 +7,6 @@ import re
 from dataclasses import dataclass
 
 from firstflight.base import typed
-from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Quantity
 from firstflight.base.words import plain
 from firstflight.net.headers import HEADER_BYTES, MSS
@@ -28,27 +27,27 @@ _BY_UNIT = {"": PACKETS, "ms": MS, "bdp": BDP}
 class Length(Quantity):
     """A queue's length. Values are words: "100", "50ms", "1bdp", or AUTO."""
 
-    def check(self, value: object, where: str) -> str:
+    def accept(self, value: object) -> str:
         if isinstance(value, (int, float)):
-            return str(PACKETS.check(value, where))
+            return str(PACKETS.accept(value))
         if value == AUTO:
             return AUTO
         if isinstance(value, str) and value in _DISCIPLINES:
             qdisc = value.replace("droptail", "fifo")
-            raise UsageError(f"{where}: {value!r} is no length but a discipline: write qdisc ="
+            raise ValueError(f"{value!r} is no length but a discipline: write qdisc ="
                              f' "{qdisc}" (--qdisc {qdisc})')
 
         match = None
         if isinstance(value, str):
             match = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value)
         if match is None or not match[1] and match[2] != "bdp":
-            raise UsageError(f"{where}: {value!r} is not a queue length; write packets, a time or"
+            raise ValueError(f"{value!r} is not a queue length; write packets, a time or"
                              f" bandwidth-delay products, like 100, 50ms or 0.5bdp; {AUTO} is one"
                              f" BDP, at least {LEAST_AUTO_PACKETS} packets")
 
         number, unit = match.groups()
-        checked = _BY_UNIT[unit].check(float(number or 1), where)
-        return f"{plain(checked)}{unit}"
+        accepted = _BY_UNIT[unit].accept(float(number or 1))
+        return f"{plain(accepted)}{unit}"
 
     def listed(self, words: str) -> list[str]:
         """Lengths as typed, with units in upper or lower case. Raises ValueError.

@@ -14,7 +14,6 @@ from functools import lru_cache
 from itertools import product
 from types import MappingProxyType
 
-from firstflight.base.errors import UsageError
 from firstflight.base.quantity import Word
 from firstflight.base.words import nearest
 
@@ -49,17 +48,17 @@ NONE = "none"  # all sysctls are as in the rest of the run
 MOST_TOGETHER = 20
 
 
-def check(name: str, value: object, where: str) -> None:
-    """Check one sysctl. Raises UsageError."""
+def check(name: str, value: object) -> None:
+    """Check one sysctl. Raises ValueError with what is wrong."""
     if name not in KNOWN:
-        raise UsageError(f"{where}: unknown {name!r}{nearest(name, KNOWN)}; known are"
+        raise ValueError(f"unknown {name!r}{nearest(name, KNOWN)}; known are"
                          " net.ipv4.tcp_… and net.core.… that a network namespace has of its"
                          " own, like net.ipv4.tcp_sack")
     if not isinstance(value, str) or not _VALUE.fullmatch(value):
-        raise UsageError(f"{where}: {name} = {value!r} is not numbers or words, like"
+        raise ValueError(f"{name} = {value!r} is not numbers or words, like"
                          ' "0"')
     if name in BUFFERS and not _SIZES.fullmatch(value):
-        raise UsageError(f"{where}: {name} = {value!r} is not the least, the first and the largest"
+        raise ValueError(f"{name} = {value!r} is not the least, the first and the largest"
                          ' size in bytes, like "4096 131072 6291456"')
 
 
@@ -67,19 +66,19 @@ def check(name: str, value: object, where: str) -> None:
 class Sysctls(Word):
     """Sysctls of both hosts, as "net.ipv4.tcp_sack=0+net.ipv4.tcp_ecn=1", or NONE."""
 
-    def check(self, value: object, where: str) -> str:
+    def accept(self, value: object) -> str:
         if value == NONE:
             return NONE
         pairs = []
         if isinstance(value, str):
             pairs = [pair.partition("=") for pair in value.split("+")]
         if not 0 < len(pairs) <= MOST_TOGETHER or not all(equals for _, equals, _ in pairs):
-            raise UsageError(f"{where}: {value!r} is not NAME=VALUE, like net.ipv4.tcp_sack=0; +"
+            raise ValueError(f"{value!r} is not NAME=VALUE, like net.ipv4.tcp_sack=0; +"
                              " stands between several that go together")
         for name, _, setting in pairs:
-            check(name, setting, where)
+            check(name, setting)
         if len({name for name, _, _ in pairs}) < len(pairs):
-            raise UsageError(f"{where}: {value!r} has one sysctl twice")
+            raise ValueError(f"{value!r} has one sysctl twice")
         return str(value)
 
     def listed(self, words: str) -> list[str]:

@@ -13,7 +13,10 @@ def sysctls_of(raw: Mapping[str, object], where: str, one_word: bool = False) ->
     """The [sysctls] of a table, checked; one_word: values without a space. Raises UsageError."""
     settings = schema.table(raw, "sysctls", where)
     for name, value in settings.items():
-        sysctls.check(name, value, f"{where}: [sysctls]")
+        try:
+            sysctls.check(name, value)
+        except ValueError as error:
+            raise UsageError(f"{where}: [sysctls]: {error}") from None
         if one_word and " " in value:
             raise UsageError(f"{where}: [sysctls]: {name} = {value!r} is not a number or a word in"
                              ' quotes, like "0"')

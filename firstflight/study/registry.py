@@ -81,14 +81,14 @@ class PageFields(TypedDict, total=False):
     with_server_time: bool
 
 
-def page_question(name: str, path: Path | None, made: PageFields, requested: Overrides,
+def page_question(name: str, path: Path | None, fields: PageFields, requested: Overrides,
                   seed: int = 1) -> AnyStudy:
     """The study of a page by flags. Raises UsageError.
 
     path: the page's file, None for equal objects.
     """
     from firstflight.study.questions import page as question
-    page = question.RequestedPage(path, **made)
+    page = question.RequestedPage(path, **fields)
     with question.errors_by_flags():
         scenario = question.scenario(name, page, requested)
         return _study_of_built("page", scenario, requested.many, seed)

@@ -38,7 +38,7 @@ BARS, TRACES = samples.bar_chart(), samples.trace_chart()
 def of_first(chart: BarChart = BARS, **parts: Any) -> BarChart:
     """The chart with another first bar, as of no paper."""
     return replace(chart, is_like_the_papers=False,
-                   bars=(samples.changed(chart.bars[0], **parts), *chart.bars[1:]))
+                   bars=(samples.with_difference(chart.bars[0], **parts), *chart.bars[1:]))
 
 
 def plot(*lines: Line, **more: Any) -> LineChart:
@@ -48,7 +48,7 @@ def plot(*lines: Line, **more: Any) -> LineChart:
 def charts() -> dict[str, Chart]:
     """One of each family, and what stands in them where it matters."""
     made: dict[str, Chart] = {make.__name__: make("") for make in samples.CHARTS}
-    unchanged = replace(BARS, bars=tuple(samples.changed(
+    unchanged = replace(BARS, bars=tuple(samples.with_difference(
         bar, absolute=Estimate(0.0), percent=Estimate(0.0)) for bar in BARS.bars))
     pair = (Line("a", (0.0, 1.0), (0.05, 100.0), style="curve"),)
     named = ((0.0, "10"), (1.0, "32"))
@@ -58,10 +58,11 @@ def charts() -> dict[str, Chart]:
         "bars, nothing changes": unchanged,
         "bars, nothing changes or is published": replace(
             unchanged, is_like_the_papers=False, bars=tuple(replace(
-                samples.changed(bar, same=None), published=Published(None, None))
+                samples.with_difference(bar, same=None), published=Published(None, None))
                 for bar in unchanged.bars)),
-        "bars, an interval leaves the axis": replace(BARS, bars=(BARS.bars[0], samples.changed(
-            BARS.bars[1], absolute=Estimate(8.2, (-2.0, 20.0))))),
+        "bars, an interval leaves the axis": replace(BARS, bars=(
+            BARS.bars[0], samples.with_difference(
+                BARS.bars[1], absolute=Estimate(8.2, (-2.0, 20.0))))),
         "bars, a loss": of_first(absolute=Estimate(-500.0, (-530.0, -495.0)),
                                  percent=Estimate(-25.0)),
         "bars, a published zero": replace(BARS, is_like_the_papers=False, bars=(
@@ -75,7 +76,7 @@ def charts() -> dict[str, Chart]:
             samples.bar(str(place), 5.0, 1.0) for place in range(count))) for count in (1, 8)},
         "bars, two weeks": replace(BARS, compared="two weeks"),
         "bars, two weeks alone": replace(BARS, compared="two weeks", bars=tuple(
-            samples.changed(bar, same=None) for bar in BARS.bars)),
+            samples.with_difference(bar, same=None) for bar in BARS.bars)),
         "a page of two weeks": bar_page("a page", (replace(BARS, compared="two weeks"),) * 2),
         "a page of two quantities": replace(samples.bar_page(), charts=(
             samples.bar_chart(), samples.bar_chart(axis="BDP (bytes)"))),
@@ -118,7 +119,7 @@ def charts() -> dict[str, Chart]:
 def _figure(figure: Any) -> Iterator[str]:
     figure.draw_without_rendering()
     yield from (f"says {_colour(each.get_color())}: {each.get_text()}" for each in figure.texts)
-    yield from (f"legend: {', '.join(samples.said(legend))}" for legend in figure.legends)
+    yield from (f"legend: {', '.join(samples.texts_of(legend))}" for legend in figure.legends)
     for axes in figure.axes:
         place = axes.get_position()
         yield (f"axes at {_numbers((place.x0, place.y0, place.x1, place.y1), 3)}"
@@ -151,7 +152,7 @@ def _parts(axes: Any) -> Iterator[str]:
     for said in axes.texts:
         yield f"  {_numbers(said.get_position())} {_colour(said.get_color())}: {said.get_text()}"
     if axes.get_legend():
-        yield f"  legend: {', '.join(samples.said(axes.get_legend()))}"
+        yield f"  legend: {', '.join(samples.texts_of(axes.get_legend()))}"
 
 
 def _colour(of: Any) -> str:

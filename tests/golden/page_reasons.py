@@ -54,6 +54,8 @@ def paragraphs() -> Iterator[tuple[str, list[str]]]:
             "idle for all of it": told(lambda without: saves(100.0)),
             "more connections save less": told(
                 lambda without: saves(20.0 if "connections" in without else 100.0)),
+            "more connections save, unless all names are early": told(
+                lambda without: saves(90.0 if without == {"connections"} else 0.0)),
             "names come late": told(
                 lambda without: saves(250.0 if "names" in without else 100.0)),
             "one connection is shared": told(

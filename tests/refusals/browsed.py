@@ -82,11 +82,11 @@ REFUSALS = [
               (f"--server builtin {_ON} site", "the server builtin speaks HTTP/1.1 only: use another"),
               (f"--chain 0 {_ON} site", "TLS only"),
               (f"--chain 0 --http 1.1 {_ON} site", "a browser's page comes over TLS: give a chain"),
-              (f"--fail-if 'paint_ms(10) > 300' {_ON} site", "so a condition has the difference of two windows:"
+              (f"--fail-if 'paint_ms(10) > 300' {_ON} site", "so a condition has to compare two windows:"
                " write paint_ms(3) - paint_ms(10) < 50"),
-              (f"--fail-if 'largest_paint_ms(3) - paint_ms(10) > 0' {_ON} site", "largest_paint_ms is known to a frame"),
-              (f"--fail-if 'paint_ms(3) + paint_ms(10) > 0' {_ON} site", "paint_ms is known to a frame"),
-              (f"--fail-if 'paint_ms > 0' {_ON} site", "paint_ms is known to a frame"),
+              (f"--fail-if 'largest_paint_ms(3) - paint_ms(10) > 0' {_ON} site", "largest_paint_ms is known only to a frame"),
+              (f"--fail-if 'paint_ms(3) + paint_ms(10) > 0' {_ON} site", "paint_ms is known only to a frame"),
+              (f"--fail-if 'paint_ms > 0' {_ON} site", "paint_ms is known only to a frame"),
               (f"--signature ed25519 {_ON} site", "Chromium takes no certificates with ed25519 (signature, --signature):"
                " ecdsa or rsa2048"),
               (f"--resumed 1 {_ON} site", "a browser's page begins without a session")),

@@ -35,7 +35,10 @@ PROGRESS_S = 30.0  # of wall time, between two lines
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run it; its exit status. Raises UsageError, CannotError, FirstFlightError, WriteError."""
+    """Run the command of a command line; return its exit status.
+
+    Raises UsageError, CannotError, FirstFlightError, WriteError.
+    """
     line = with_beginning(parse(argv))
     words, readable = line.request.words, [path.resolve() for path in line.request.readable]
     for advised in (*advice(words, shutil.which), *hidden_programs(words, Path.cwd(), readable)):
@@ -54,7 +57,10 @@ def run(argv: Sequence[str]) -> int:
 
 
 def run_once(line: CommandLine, kernel: Path) -> int:
-    """Run it in one machine; its exit status. Raises EngineError, FirstFlightError, WriteError."""
+    """Run the command in one machine; return its exit status.
+
+    Raises EngineError, FirstFlightError, WriteError.
+    """
     folder = new_folder(line.results, "commands")
     with Terminal(line.quiet) as terminal:
         result = vtime.run(line.request, folder, watcher=terminal, kernel=kernel)

@@ -207,10 +207,7 @@ def limits(words: str) -> tuple[float, float]:
 
 def kernels(words: str) -> list[str]:
     """One kernel, or two that are compared, by their names."""
-    try:
-        names = [_KERNEL.check(word.strip(), "--kernel") for word in words.split(",")]
-    except UsageError as error:
-        raise ValueError(str(error).removeprefix("--kernel: ")) from None
+    names = [_KERNEL.accept(word.strip()) for word in words.split(",")]
     if len(names) > 2 or len({*names}) < len(names):
         raise ValueError(f"{words!r}: write one kernel, or two that differ, as"
                                          f" {DEFAULT_KERNEL},mine (./install.sh --list-kernels)")

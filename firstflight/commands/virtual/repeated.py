@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from itertools import chain, islice
+from operator import attrgetter
 from pathlib import Path
 from types import FrameType
 
@@ -139,7 +140,7 @@ class Runs(vtime.Watcher):
 
 def conversations(capture: pcapng.Capture, facts: Mapping[str, object]) -> list[Conversation]:
     """The TCP connections of a capture, in the order in which they began."""
-    connections = sorted(observed_connections(capture, facts), key=lambda each: each.begun_ns)
+    connections = sorted(observed_connections(capture, facts), key=attrgetter("begun_ns"))
     largest = max((connection.main.bytes for connection in connections), default=0)
 
     counts: Counter[str] = Counter()
@@ -162,19 +163,19 @@ def connection_rows(runs: Sequence[Run]) -> list[Row]:
     """Goodput and retransmissions of each connection that is not small in all runs."""
     by_run = []
     for run in runs:
-        by_run.append({each.name: each for each in run.conversations})
+        by_run.append({conversation.name: conversation for conversation in run.conversations})
     names = dict.fromkeys(chain.from_iterable(by_run))
 
     rows = []
     for name in names:
-        found = [connections.get(name) for connections in by_run]
-        if all(each is None or each.is_small for each in found):
+        of_runs = [of_run.get(name) for of_run in by_run]
+        if all(one is None or one.is_small for one in of_runs):
             continue
 
-        rates = tuple(None if each is None else each.goodput_mbps for each in found)
+        rates = tuple(None if one is None else one.goodput_mbps for one in of_runs)
         if any(rate is not None for rate in rates):
             rows.append(Row(f"{name}: goodput", rates, "Mbit/s"))
-        counts = tuple(None if each is None else float(each.retransmitted) for each in found)
+        counts = tuple(None if one is None else float(one.retransmitted) for one in of_runs)
         rows.append(Row(f"{name}: retransmitted segments", counts))
     return rows
 
@@ -192,8 +193,9 @@ def run(line: CommandLine, kernel: Path) -> int:
     Raises CannotError, FirstFlightError, WriteError.
     """
     requested = line.repeat or 1
-    at_once = min(guests(line.jobs, memory_mb=line.request.memory_mb)
-                 if line.jobs else 1, requested)
+    at_once = 1
+    if line.jobs:
+        at_once = min(requested, guests(line.jobs, memory_mb=line.request.memory_mb))
     folder = new_folder(line.results, "commands")
     runs = Runs(line, requested, at_once, kernel, folder)
     interrupt_on(signal.SIGTERM, signal.SIGHUP, signal.SIGINT, by=runs.interrupt)

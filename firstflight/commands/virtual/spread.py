@@ -41,14 +41,17 @@ class State:
 
 @dataclass(frozen=True)
 class Row:
-    """A number and its value in each run, None where a run has none. unit: "" for printed ones."""
+    """A number that several runs have."""
 
     name: str
+    # Its value in each run; None where a run has none.
     values: tuple[float | None, ...]
+    # "" for a number that a command prints.
     unit: str = ""
 
     @property
     def present(self) -> list[float]:
+        """The values of the runs that have one."""
         return [value for value in self.values if value is not None]
 
     @property
@@ -214,9 +217,9 @@ def lines_of(row: Row) -> Iterator[str]:
     unit = f" {row.unit}" if row.unit else ""
     present = row.present
     yield visible_line(row.name)
-    each = " ".join("–" if value is None else short(value) for value in row.values)
+    values = " ".join("–" if value is None else short(value) for value in row.values)
     yield (f"    median {short(row.median)}{unit}, range {short(min(present))}–"
-           f"{short(max(present))}; each: {each}")
+           f"{short(max(present))}; each: {values}")
     if states := row.states:
         yield f"    {state_words(states)}"
 
@@ -233,9 +236,9 @@ def table(connections: Sequence[Row], printed: Sequence[Row], runs: int) -> str:
         elif not varying:
             lines.append(f"{title}: {len(rows)}, the same in all runs")
         else:
-            lines += [f"{title} ({THIS} is the number, {OTHER} others that differ)"
-                      if rows is printed else title,
-                      *chain.from_iterable(map(lines_of, shown))]
+            if rows is printed:
+                title += f" ({THIS} is the number, {OTHER} others that differ)"
+            lines += [title, *chain.from_iterable(map(lines_of, shown))]
             if len(varying) > len(shown):
                 lines.append(f"    {len(varying) - len(shown)} more; the JSON has all")
         lines.append("")

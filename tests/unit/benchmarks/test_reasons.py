@@ -37,3 +37,15 @@ def test_a_page_without_a_bandwidth_is_slow_enough_for_its_verdict() -> None:
     assert PAGE.without("bandwidth")["--bw"] == FASTEST_PAGE
     fetch = Question("fetch", {"--rtt": "12", "--bw": "1M"}, ("bandwidth",))
     assert fetch.without("bandwidth")["--bw"] == "10G"
+
+
+def test_nothing_saved_is_right_only_if_no_limit_alone_hides_a_saving() -> None:
+    """Without all limits nothing is saved; without the bandwidth alone it may be."""
+    for alone, of_same, of_bandwidth in ((NONE, [], ["without all limits it saves nothing"]),
+                                         (TIME, ["without bandwidth it saves 20.0 ms"], [])):
+        judge = Judge(Question("fetch", {"--rtt": "12", "--bw": "1M"}, ("bandwidth",)), NONE,
+                      Path("unused"))
+        judge.known |= {frozenset({"bandwidth"}): alone, frozenset({"queue"}): NONE,
+                        frozenset({"bandwidth", "queue"}): NONE}
+        assert [*judge.faults("same flights")] == of_same
+        assert [*judge.faults("bandwidth")] == of_bandwidth

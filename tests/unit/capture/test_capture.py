@@ -61,7 +61,7 @@ def test_the_flag_for_one_connections_packets_says_what_draws_them(
 
 # Strangers' files -----------------------------------------------------------------------
 
-def test_a_damaged_capture_is_refused_in_one_line_or_read() -> None:
+def test_a_damaged_capture_is_read_or_refused_in_one_line() -> None:
     chance, whole, refused = random.Random(27), content(), 0
     for _ in range(25):
         data = bytearray(whole)
@@ -79,7 +79,7 @@ def test_a_damaged_capture_is_refused_in_one_line_or_read() -> None:
 @pytest.mark.parametrize("data", [
     b"", b"no capture at all", struct.pack("<II", 0x0A0D0D0A, 0xFFFFFFF0) + bytes(9),
     content() + own_block(7, 5, b"\0\0\0\0")])
-def test_other_files_are_refused(data: bytes) -> None:
+def test_files_that_are_no_capture_are_refused(data: bytes) -> None:
     with pytest.raises(NoCapture, match="not written by ./run.sh --capture"):
         small(data)
 
@@ -92,7 +92,7 @@ def test_a_rate_is_written_in_its_unit(kbps: float, words: str) -> None:
     assert format_rate(kbps) == words
 
 
-def test_headers_are_read_behind_vlans_and_extensions_and_in_fragments() -> None:
+def test_headers_are_read_after_vlan_tags_and_extensions_and_in_fragments() -> None:
     tcp = struct.pack(">HHIIHHHH", 1234, 80, 7, 9, 5 << 12 | 2, 100, 0, 0)
     hop = bytes((6, 0)) + bytes(6)
     ipv6 = struct.pack(">IHBB", 6 << 28, len(hop + tcp) + 3, 0, 64) + bytes(15) + b"\1" + \
@@ -141,14 +141,14 @@ def test_each_segment_of_an_offloaded_packet_has_headers_of_its_own(
 # Connections ------------------------------------------------------------------
 
 
-def test_a_packet_that_a_queue_cuts_is_its_segments() -> None:
+def test_a_packet_that_a_queue_cuts_into_segments_counts_as_these() -> None:
     rows = packets_of(number=[7, 7, 7, 8], reason=[TAKEN_DOWN, 0, QUEUE_DROP, TAKEN_DOWN],
                       segments=[2, 0, 0, 2], accepted=[0, 0, 0, 0])
     kept = _without_cut(rows)
     assert kept.number.tolist() == [7, 7, 8] and kept.accepted.tolist() == [True, False, False]
 
 
-def test_forty_thousand_drops_take_no_longer_than_they_are() -> None:
+def test_forty_thousand_drops_are_explained_within_seconds() -> None:
     lost = [Packet(0, 30 + place * 0.02, 1 + 100 * place, 100, took_ms=0, reason=QUEUE_DROP)
             for place in range(40_000)]
     again = [packet._replace(queued_ms=packet.queued_ms + 2000, reason=0) for packet in lost]
@@ -162,7 +162,7 @@ def test_forty_thousand_drops_take_no_longer_than_they_are() -> None:
 
 # What was set ---------------------------------------------------------------
 
-def test_hfsc_is_listed_once_and_a_class_that_is_not_listed_hides_nothing() -> None:
+def test_hfsc_is_read_once_and_unlisted_classes_of_prio_are_no_delay() -> None:
     hfsc = parse_setting(0, message("hfsc", 5 << 16, ROOT) + message("hfsc", 5 << 16, ROOT, True)
                   + message("hfsc", 5 << 16 | 1, 5 << 16, True)
                   + message("netem", 10 << 16, 5 << 16 | 1, options=DELAY))
@@ -173,7 +173,7 @@ def test_hfsc_is_listed_once_and_a_class_that_is_not_listed_hides_nothing() -> N
     assert prio.delay_ms == 0  # by another class packets pass without
 
 
-def test_a_netem_that_is_made_again_has_other_random_numbers() -> None:
+def test_a_netem_with_another_seed_is_a_new_setting() -> None:
     came = packets_of(queued_ns=[5, 15], time_ns=[5, 15], number=[1, 2])
 
     def of_seeds(*seeds: int) -> list[int]:
@@ -196,7 +196,7 @@ def test_no_queue_counts_the_tag_of_a_vlan() -> None:
     assert tagged.queue_bytes.tolist() == [54] == plain.queue_bytes[:1].tolist()
 
 
-def test_connections_of_which_no_host_is_known_are_none() -> None:
+def test_connections_between_unknown_hosts_are_not_reported() -> None:
     """Their addresses are those of other hosts, which have sent datagrams before."""
     behind = [packet._replace(device=packet.device + 2, queued_ms=packet.queued_ms + 50)
               for packet in HANDSHAKE]
@@ -212,8 +212,9 @@ def test_connections_of_which_no_host_is_known_are_none() -> None:
     ((3000, 57_000), 100_000.0, 2000.0), ((57_000, 3000), 100_000.0, 10_000.0),
     ((30_000, 30_000), 100_000.0, 12_000.0), ((30_000, 30_000), 5000.0, 5000.0),
     ((57_000, 0), 5000.0, 5000.0), ((0, 0), 100_000.0, 12_000.0)])
-def test_the_rate_is_that_of_the_class_that_carried_the_flow(
-        shares: tuple[int, int], ceiling_kbps: float, rate_kbps: float) -> None:
+def test_the_rate_is_that_of_the_class_that_the_packets_passed(shares: tuple[int, int],
+                                                               ceiling_kbps: float,
+                                                               rate_kbps: float) -> None:
     """As Open vSwitch sets queues: two classes below one with the port's rate."""
     top = Qdisc("htb", True, 0x1FFFE, 1 << 16, above=1 << 16, rate_kbps=ceiling_kbps, bytes=60_000,
                 packets=60, also=("with classes below",))
@@ -228,7 +229,7 @@ def test_the_rate_is_that_of_the_class_that_carried_the_flow(
         False, False, False, True]
 
 
-def test_htbs_default_class_and_the_rate_of_a_class_with_others_below_are_read() -> None:
+def test_htb_has_its_default_class_and_the_rate_of_a_class_with_children() -> None:
     root = message("htb", 1 << 16, ROOT, options=attribute(2, struct.pack("=5I", 3, 10, 9, 0, 0)))
     speed = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, 625_000)  # 5 Mbit/s
     parameters = attribute(1, 2 * speed + struct.pack("=5I", 100, 100, 0, 7, 0))
@@ -241,7 +242,7 @@ def test_htbs_default_class_and_the_rate_of_a_class_with_others_below_are_read()
 # What stands above all --------------------------------------------------------------
 
 
-def test_names_of_namespaces_hold_from_a_moment_on() -> None:
+def test_a_namespace_has_the_name_given_last_before_a_moment() -> None:
     state = DeviceState(4, "x", "veth", 1, False, None, 1500, True)
     named = NamespaceNames(["1 1 before", "5 1 after"])
     assert (named.name(state), named.name(state._replace(time_ns=6))) == ("before", "after")
@@ -252,7 +253,7 @@ def test_names_of_namespaces_hold_from_a_moment_on() -> None:
     (parse_setting(0, b""), 0.0),
     (DeviceSetting(0, (Qdisc("netem", False, 1 << 16, 0, packets=9, delay_ms=10.0),),
                    Link(10.0, 1e12, 1000, qdisc="netem")), 10.0)])
-def test_packets_have_wiresharks_numbers(settings: DeviceSetting, took_ms: float) -> None:
+def test_packets_are_numbered_as_in_wireshark(settings: DeviceSetting, took_ms: float) -> None:
     late = [Packet(0, 30 + place, 1, 0, took_ms=took_ms + (0 if place else 5))
             for place in range(3)]
     capture = made([*(packet._replace(took_ms=took_ms, queued_ms=packet.queued_ms + 1)
@@ -266,9 +267,10 @@ def test_packets_have_wiresharks_numbers(settings: DeviceSetting, took_ms: float
 
 @pytest.mark.parametrize(("left_s", "number", "status"), [
     (0.01, 0, 124), (None, signal.SIGTERM, 143), (None, signal.SIGINT, 130)])
-def test_a_report_ends_with_its_time_or_by_the_first_signal(
-        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path,
-        left_s: float | None, number: int, status: int) -> None:
+def test_a_report_stops_at_its_time_limit_or_the_first_signal(monkeypatch: pytest.MonkeyPatch,
+                                                              capsys: pytest.CaptureFixture[str],
+                                                              tmp_path: Path, left_s: float | None,
+                                                              number: int, status: int) -> None:
     def endless(*_: object, **__: object) -> None:
         if number:
             os.kill(os.getpid(), number)
@@ -291,7 +293,7 @@ def test_a_report_ends_with_its_time_or_by_the_first_signal(
 
 # Commands, scripts and pings ----------------------------------------------------------
 
-def test_settings_know_the_command_that_made_them() -> None:
+def test_a_setting_names_the_command_that_made_it_once() -> None:
     def asked(words: bytes) -> bytes:
         head, end = struct.pack("<HH", 1, len(words)), bytes(-len(words) % 4 + 4)
         return own_block(6, 0, head + words + end)
@@ -331,7 +333,7 @@ def told(*lines: str) -> list[str]:
     return lines_about_links(read_calls(lines, ["python3", "a.py"]))
 
 
-def test_what_mininet_ignored_of_links_is_told_with_the_scripts_line() -> None:
+def test_parameters_of_links_that_mininet_ignores_are_reported_by_line() -> None:
     assert told(link_made(2, {"bandwidth": "10", "weight": "3"}, ["bandwidth", "weight"]),
                 link_made(3, {"bw": "10"}, ["bw"], kind=""), link_made(4, {"bw": "2000"}),
                 link_made(5, {"dealy": "5ms"}, ["dealy"], file="/x/topo.py"),
@@ -353,7 +355,7 @@ def test_what_mininet_ignored_of_links_is_told_with_the_scripts_line() -> None:
                               " lat, and ignores it: write delay"]
 
 
-def test_a_class_of_the_scripts_own_may_take_anything() -> None:
+def test_parameters_of_the_scripts_own_link_class_are_not_reported() -> None:
     assert not told(link_made(2, {"bandwidth": "10", "bw": "2000"}, ["bandwidth"], own_class=True))
     assert not told(link_made(2, {"bw": "10", "rate": "7"}, ["rate"]))  # bw is there, too
 
@@ -362,18 +364,18 @@ def test_a_class_of_the_scripts_own_may_take_anything() -> None:
     "", "[]", "{}", "null", "7", '{"at": 7}', '{"at": ["a"], "link": "x"}', "[" * 9999,
     '{"at": ["a", 1], "link": "x", "ends": [7]}', '{"at": ["a", "b"], "command": "x"}',
     '{"at": ["a", 1], "link": "x", "ends": [{"device": 1, "given": []}]}'])
-def test_what_a_guest_wrote_amiss_is_skipped(line: str) -> None:
+def test_malformed_calls_of_a_guest_are_skipped(line: str) -> None:
     good = json.dumps({"at": ["/x/a.py", 3], "command": "tc qdisc add dev 'h1-eth0' root; x"})
     calls = read_calls([line, good], ["a.py"])
     assert not calls.links and [call.place for call in calls.commands] == ["line 3"]
 
 
-def test_what_a_guest_wrote_is_shown_without_control_characters() -> None:
+def test_texts_of_a_guest_are_shown_without_control_characters() -> None:
     (line,) = told(link_made(2, {"lat": "1ms", "bw": "7000\x1b[2J"}, ["lat"], "TC\x1b[1m"))
     assert "\x1b" not in line and line.startswith("line 2, addLink: Mininet does not know lat")
 
 
-def test_a_command_has_the_scripts_line_that_gave_it() -> None:
+def test_a_command_is_found_at_the_scripts_line_that_gave_it() -> None:
     lines = [json.dumps({"at": [file, line], "command": words}) for file, line, words in (
         ("/x/a.py", 3, "/sbin/tc qdisc add dev 'h1-eth0' root netem; sleep 1"),
         ("/x/more.py", 9, "sysctl -w net.ipv4.tcp_sack=0 && x"), ("/usr/bin/mn", 7, "ip a"))]
@@ -389,7 +391,7 @@ def test_a_command_has_the_scripts_line_that_gave_it() -> None:
 
 @pytest.mark.parametrize(("order", "is_told"), [
     (("link", "root"), True), (("root", "link"), False), (("link", "root", "host"), False)])
-def test_a_value_that_the_script_writes_where_no_host_sees_it_is_told(
+def test_a_sysctl_written_outside_the_hosts_is_an_alarm_once_there_are_hosts(
         order: Sequence[str], is_told: bool) -> None:
     """Before there are hosts it is what they begin with."""
     lines = {"link": link_made(3, {"bw": "10"}), **{
@@ -401,7 +403,7 @@ def test_a_value_that_the_script_writes_where_no_host_sees_it_is_told(
     assert is_told == any(alarm.startswith("line 4: echo reno > /proc/sys") for alarm in alarms)
 
 
-def test_a_program_that_popen_does_not_find_is_told() -> None:
+def test_a_program_that_popen_does_not_find_is_an_alarm() -> None:
     lines = [json.dumps({"at": ["/x/a.py", 4], "node": "popen", "command": "iperf9 -s",
                          "is_missing": is_missing}) for is_missing in (True, False)]
     missing, there = (of(made(HANDSHAKE), calls=[line], command=["a.py"]).report.alarms
@@ -419,7 +421,7 @@ def test_mininets_own_ethtool_is_no_alarm_and_a_scripts_is() -> None:
     assert "ethtool" in of(capture).report.alarms[0]
 
 
-def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
+def test_a_program_that_a_script_uses_and_the_machine_lacks_is_named(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text(
         "r.cmd('iptables -t nat -A POSTROUTING -j MASQUERADE')\n# wget it")
     words = ["python3", str(tmp_path / "a.py")]
@@ -428,7 +430,7 @@ def test_a_program_that_is_missing_is_named(tmp_path: Path) -> None:
     assert not script.advice(words, lambda name: f"/usr/sbin/{name}")
 
 
-def test_red_is_named_with_what_it_is_set_to() -> None:
+def test_red_is_described_with_its_settings() -> None:
     parameters = struct.pack("=HH3I4B", 20, 1, 60_000, 15_000, 45_000, 0, 0, 0, 1)
     red = parse_setting(0, message("red", 1 << 16, ROOT, options=parameters))
     assert red.words == "red min 15000 max 45000 bytes ecn limit 60000 bytes" and red.is_shaping
@@ -442,7 +444,7 @@ def conversations_of(capture: Capture) -> conversations.Conversations:
                                             links.observe_links(capture, fields, NamespaceNames()))
 
 
-def test_connections_after_the_first_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_beyond_the_limit_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversations, "MOST_CONNECTIONS", 3)
     syns = [Packet(0, 10 * port, 0, 0, SYN, -1, ends=(port, 80)) for port in range(1, 9)]
     capture = made([*syns, *(syn._replace(queued_ms=syn.queued_ms + 1000) for syn in syns)])
@@ -465,7 +467,7 @@ def datagrams(count: int, flows: int) -> Capture:
     return capture
 
 
-def test_flows_after_the_first_are_counted_and_what_never_comes_is_forgotten(
+def test_flows_beyond_the_limit_are_counted_and_lost_packets_forgotten(
         monkeypatch: pytest.MonkeyPatch) -> None:
     capture = datagrams(40, 5)
     whole = conversations_of(capture)
@@ -482,7 +484,7 @@ def test_flows_after_the_first_are_counted_and_what_never_comes_is_forgotten(
     assert [(flow.sent, flow.came) for flow in conversations_of(late).flows] == [(4, 1), (1, 1)]
 
 
-def test_the_first_packets_of_a_direction_are_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_packets_of_a_direction_are_judged_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     capture = made([*(packet._replace(queued_ms=packet.queued_ms + 1) for packet in HANDSHAKE),
                     *(Packet(0, 30 + number, 1, 9) for number in range(20))],
                    settings=[netem(delay_ms=10.0)])
@@ -494,7 +496,7 @@ def test_the_first_packets_of_a_direction_are_judged(monkeypatch: pytest.MonkeyP
         assert (first.judged, first.sent) == (judged, 22)
 
 
-def test_settings_after_the_first_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_settings_beyond_the_limit_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = own_block(7, 5, struct.pack("<III", 1, 77, 2 << 8) + bytes(4))
     whole = small(content() + 5 * ended)
     assert len(whole.commands) == 5 and not whole.unread

@@ -16,7 +16,8 @@ from firstflight.findings.findings import Answer, Report
 
 
 def report(name: str = "own") -> Report:
-    return Report(name, "Title ±", "Claim", "Source", "", {}, 1, 1, (),
+    return Report(name=name, title="Title ±", claim="Claim", source="Source", path="", facts={},
+                  verified=1, count=1, findings=(),
                   answer=Answer("Sentence", values={"recommended_iw": 20}))
 
 
@@ -46,14 +47,14 @@ def test_without_export_the_text_goes_to_standard_output(
 
 
 def test_data_is_utf_8_whatever_the_locale(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As JSON has it: a backslash and an x would end its parser."""
+    """JSON is UTF-8, and its parsers refuse the \\x that Python writes for what ASCII lacks."""
     raw = io.BytesIO()
     monkeypatch.setattr(sys, "stdout", io.TextIOWrapper(raw, "ascii", errors="backslashreplace"))
     export.print_data(Output(exports=[Export("json", "-")]), report())
     assert json.loads(raw.getvalue().decode())["title"] == "Title ±"
 
 
-def test_each_scenario_has_a_file_of_its_name_and_each_format_its_file(tmp_path: Path) -> None:
+def test_each_scenario_is_exported_to_one_file_a_format_with_its_name(tmp_path: Path) -> None:
     place = str(tmp_path / "found-{name}")
     request = flags.parse(["zhao2019", "pq_chains", "--export", "json", f"{place}.json",
                            "--export", "md", f"{place}.md"])

@@ -27,18 +27,18 @@ def sudo(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def owner(path: Path) -> tuple[int, int]:
-    seen = path.lstat()
-    return seen.st_uid, seen.st_gid
+    status = path.lstat()
+    return status.st_uid, status.st_gid
 
 
-def planted(path: Path, target: Path, uid: int = OTHER) -> Path:
-    """A link of another user's."""
+def plant_link(path: Path, target: Path, uid: int = OTHER) -> Path:
+    """Make a link that belongs to another user; return its path."""
     path.symlink_to(target)
     os.chown(path, uid, uid, follow_symlinks=False)
     return path
 
 
-def test_a_written_file_is_whole_and_leaves_no_other(tmp_path: Path) -> None:
+def test_a_written_file_is_whole_and_leaves_no_temporary_file(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "a b,ü\N{SNOWMAN}.txt"
     assert files.write(path, "one") == path
     files.write(path, b"two")
@@ -53,7 +53,7 @@ def umask() -> int:
 
 
 def test_two_writers_of_one_name_leave_one_whole_file(tmp_path: Path) -> None:
-    """Four writers shared one name aside: two failed, and what they wrote was lost."""
+    """Where writers share the name of a temporary file, some fail, and what they wrote is lost."""
     contents = [bytes([number]) * 100_000 for number in range(8)]
     with ThreadPoolExecutor(8) as pool:
         for _ in range(20):
@@ -63,9 +63,12 @@ def test_two_writers_of_one_name_leave_one_whole_file(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("has_names", [False, True])
-def test_a_file_is_seen_only_once_it_is_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                              has_names: bool) -> None:
-    """While it is written, and after its writer failed; also where each file needs a name."""
+def test_a_file_that_is_not_whole_yet_never_has_its_name(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, has_names: bool) -> None:
+    """Neither while it is written nor after its writer failed.
+
+    has_names: on a file system without O_TMPFILE, where a new file needs a name at once.
+    """
     if has_names:
         monkeypatch.setattr(os, "O_TMPFILE", 0)
     (tmp_path / "page").write_text("before")
@@ -177,41 +180,59 @@ def test_appended_bytes_are_in_the_file_at_once(tmp_path: Path) -> None:
     assert (tmp_path / "rows").stat().st_mode & 0o777 == 0o666 & ~umask()
 
 
-def test_folders_are_made_emptied_and_linked(tmp_path: Path,
-                                             monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_folder_is_made_with_those_above_it_also_where_it_exists(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    assert files.make_folder(Path("a/../a/b")) == Path("a/../a/b")  # relative, and twice
+    for _ in range(2):
+        assert files.make_folder(Path("a/../a/b")) == Path("a/../a/b")
     assert os.listdir(tmp_path / "a") == ["b"]
     assert files.make_folder(tmp_path / "a" / "b").is_dir()
-    assert files.make_new_folder(tmp_path / "a" / "c")
-    assert files.make_new_folder(tmp_path / "a" / "c") is False
-    files.write(tmp_path / "a" / "c" / "d" / "file", "")
-    assert not list(files.make_empty_folder(tmp_path / "a" / "c").iterdir())
-    files.link(tmp_path / "a" / "latest", "b")
-    files.link(tmp_path / "a" / "latest", "c")
-    assert os.readlink(tmp_path / "a" / "latest") == "c"
-    files.remove(tmp_path / "a" / "latest")
-    assert (tmp_path / "a" / "c").is_dir()  # of a link only the link is removed
+
+
+def test_a_folder_whose_name_is_taken_is_not_new(tmp_path: Path) -> None:
+    assert files.make_new_folder(tmp_path / "a")
+    assert files.make_new_folder(tmp_path / "a") is False
+
+
+def test_an_empty_folder_replaces_one_with_content(tmp_path: Path) -> None:
+    files.write(tmp_path / "a" / "deep" / "file", "")
+    assert not list(files.make_empty_folder(tmp_path / "a").iterdir())
+
+
+def test_a_link_that_exists_is_made_to_lead_elsewhere(tmp_path: Path) -> None:
+    files.link(tmp_path / "latest", "b")
+    files.link(tmp_path / "latest", "c")
+    assert os.readlink(tmp_path / "latest") == "c"
+
+
+def test_removing_a_link_leaves_the_folder_that_it_leads_to(tmp_path: Path) -> None:
+    files.make_folder(tmp_path / "run")
+    files.link(tmp_path / "latest", "run")
+    files.remove(tmp_path / "latest")
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_removing_what_is_not_there_makes_nothing(tmp_path: Path) -> None:
     files.remove(tmp_path / "none" / "of" / "these")
-    assert sorted(os.listdir(tmp_path)) == ["a"]  # and nothing is made to remove it
+    assert not os.listdir(tmp_path)
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../up", "/etc/passwd", "a/b", "a\nb", "a\0b",
                                   "\x1b[2J", "a\u202eb"])
-def test_names_stay_in_their_folder(tmp_path: Path, name: str) -> None:
+def test_a_name_that_would_leave_its_folder_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(FirstFlightError, match="cannot be the name of a file in") as caught:
         places.inside(tmp_path, name)
     assert str(caught.value).isprintable()
 
 
 @pytest.mark.parametrize("name", ["", ".", "..", "../etc", "/etc/passwd", "a/b", "a" * 400 + "/b"])
-def test_files_named_after_words_stay_in_their_folder(tmp_path: Path, name: str) -> None:
+def test_words_that_would_leave_their_folder_name_no_file(tmp_path: Path, name: str) -> None:
     with pytest.raises(FirstFlightError, match="cannot be the name of a file in"):
         places.named_after(tmp_path, name, "-client.pcap")
 
 
 def test_no_two_ids_share_a_file(tmp_path: Path) -> None:
-    """Not where they differ at their end only, nor where one is spelt as another one is cut."""
+    """Neither two that differ at their end only, nor one that equals the cut name of another."""
     def stem(words: str) -> str:
         path = places.named_after(tmp_path, words, "-client.pcap")
         assert path.parent == tmp_path and len(path.name.encode()) <= 192
@@ -220,12 +241,12 @@ def test_no_two_ids_share_a_file(tmp_path: Path) -> None:
 
     ids = ["a" * 179, "a" * 180, "a" * 181, "a" * 400 + "1", "a" * 400 + "2", "ä" * 90, "ä" * 91,
            "a" + "ä" * 90]
-    ids += [stem(words) for words in ids]
+    ids += [stem(words) for words in ids]  # ids that equal the names of those above
     assert stem(ids[0]) == ids[0]
     assert len({stem(words) for words in ids}) == len(dict.fromkeys(ids))
 
 
-def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
+def test_what_cannot_be_written_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     (tmp_path / "folder").mkdir()
     for path, why in ((tmp_path / "file" / "below", "Not a directory"),
@@ -242,7 +263,7 @@ def test_what_cannot_be_written_is_one_line(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("code", "advice"), [(errno.ENOSPC, "make room"),
                                               (errno.EDQUOT, "quota"), (errno.EFBIG, "ulimit")])
-def test_a_full_disk_is_named_with_what_to_do(code: int, advice: str) -> None:
+def test_a_file_without_room_is_reported_with_what_to_do(code: int, advice: str) -> None:
     with pytest.raises(WriteError, match=f"^x: cannot be written: .*: .*{advice}"):
         with places.writing(Path("x")):
             raise OSError(code, os.strerror(code))
@@ -269,7 +290,7 @@ def test_a_write_that_fails_in_the_middle_leaves_the_old_file(tmp_path: Path) ->
 
 # Links and owners --------------------------------------------------------------------
 
-def test_a_files_link_leads_to_what_is_written(tmp_path: Path) -> None:
+def test_writing_to_a_link_writes_the_file_that_it_leads_to(tmp_path: Path) -> None:
     """Also where nothing is there yet, over several links and into another folder."""
     (tmp_path / "there").mkdir()
     (tmp_path / "first").symlink_to("second")
@@ -294,7 +315,7 @@ def test_our_own_links_are_followed(tmp_path: Path) -> None:
     assert (tmp_path / "there" / "deep" / "file").read_text() == "x"
 
 
-def test_as_many_links_are_followed_as_the_kernel_does(tmp_path: Path) -> None:
+def test_as_many_links_are_followed_as_the_kernel_follows(tmp_path: Path) -> None:
     (tmp_path / "0").mkdir()
     for number in range(places.MOST_LINKS + 1):
         (tmp_path / f"{number + 1}").symlink_to(f"{number}")
@@ -307,7 +328,7 @@ def test_as_many_links_are_followed_as_the_kernel_does(tmp_path: Path) -> None:
 
 
 @as_root
-def test_after_sudo_all_that_was_made_is_the_invoking_users(tmp_path: Path, sudo: None) -> None:
+def test_what_is_made_with_sudo_belongs_to_the_invoking_user(tmp_path: Path, sudo: None) -> None:
     files.write(tmp_path / "results" / "run" / "run.json", "{}")
     files.open_to_append(tmp_path / "results" / "run" / "trials.csv").close()
     files.make_new_folder(tmp_path / "results" / "other")
@@ -330,7 +351,7 @@ def test_a_user_follows_links_of_root_and_of_their_own(tmp_path: Path,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "there").mkdir()
     for name, uid in (("roots", 0), ("mine", ME), ("theirs", OTHER)):
-        planted(tmp_path / name, tmp_path / "there", uid)
+        plant_link(tmp_path / name, tmp_path / "there", uid)
     monkeypatch.setattr(os, "geteuid", lambda: ME)
     for name in ("roots", "mine"):
         files.write(tmp_path / name / name, "x")
@@ -340,34 +361,38 @@ def test_a_user_follows_links_of_root_and_of_their_own(tmp_path: Path,
 
 
 @as_root
-def test_another_users_link_gives_nothing_away(tmp_path: Path, sudo: None) -> None:
-    """Neither a folder's, nor a file's, nor the one that a file is written through."""
+def test_another_users_link_leads_nothing_to_a_file_of_roots(tmp_path: Path, sudo: None) -> None:
+    """It may stand for a folder on the way, for the file itself, or for a link that is replaced."""
     secret = tmp_path / "root"
     secret.mkdir()
     (secret / "shadow").write_text("root's")
     home = tmp_path / "results"
     home.mkdir()
     os.chown(home, ME, ME)
-    through = planted(home / "zhao2019", secret)
+
+    through = plant_link(home / "zhao2019", secret)
     for path in (through / "shadow", through / "deep" / "run.json"):
         with pytest.raises(WriteError, match="zhao2019 is another user's link"):
             files.write(path, "theirs")
     with pytest.raises(WriteError, match="another user's link"):
         files.make_folder(through)
+
     for name in ("report.html", "latest"):
-        planted(home / name, secret / "shadow")
+        plant_link(home / name, secret / "shadow")
     with pytest.raises(WriteError, match="report.html is another user's link"):
         files.write(home / "report.html", "page")
     files.write(home / "page.html", "page")
     files.link(home / "latest", "run")
-    planted(home / "trials.csv", secret / "shadow")
+    plant_link(home / "trials.csv", secret / "shadow")
     with pytest.raises(WriteError, match="trials.csv: cannot be written: Too many levels"):
         files.open_to_append(home / "trials.csv")
+
     assert (secret / "shadow").read_text() == "root's" and os.listdir(secret) == ["shadow"]
     assert owner(secret) == owner(secret / "shadow") == (0, 0)
     assert owner(home / "page.html") == (ME, ME) and not (home / "page.html").is_symlink()
     assert (home / "report.html").is_symlink()
-    planted(home / "work", secret)
+
+    plant_link(home / "work", secret)
     files.make_empty_folder(home / "work")
     assert (secret / "shadow").exists() and not (home / "work").is_symlink()
 
@@ -382,11 +407,13 @@ def test_another_users_folder_and_a_hard_link_are_refused(
         files.write(theirs / "file", "")
     with pytest.raises(WriteError, match="belongs to another user"):
         files.make_folder(theirs)
+
     os.chown(theirs, 1, 1)
     monkeypatch.delenv("SUDO_UID")
     with pytest.raises(WriteError, match=r"belongs to another user \(uid 1\)"):
         files.write(theirs / "file", "")
     assert not list(theirs.iterdir())
+
     (tmp_path / "shadow").write_text("root's")
     os.link(tmp_path / "shadow", tmp_path / "trials.csv")
     with pytest.raises(WriteError, match="a second name, a hard link"):
@@ -395,18 +422,21 @@ def test_another_users_folder_and_a_hard_link_are_refused(
 
 
 def test_below_an_open_folder_no_link_is_followed(tmp_path: Path) -> None:
-    """Though it is our own: a stranger's folder is full of them once it is unpacked."""
-    (home := tmp_path / "home").mkdir()
+    """Not even one of our own: whoever unpacks a stranger's folder owns the links in it."""
+    home, given = tmp_path / "home", tmp_path / "given"
+    home.mkdir()
+    given.mkdir()
     (home / "profile").write_text("mine")
-    (given := tmp_path / "given").mkdir()
     for name, to in (("report.html", "../home/profile"), ("page.html", home / "profile"),
                      ("deep", "../home"), ("to", "nowhere"), ("latest", "../home")):
         (given / name).symlink_to(to)
+
     for name in ("report.html", "page.html", "to"):
         assert files.save(given, name, "new") == given / name
         assert (given / name).read_text() == "new" and not (given / name).is_symlink()
     with pytest.raises(WriteError, match="deep/new: .*deep is a link, which is not followed"):
         files.save(given, "deep/new", "x")
+
     with files.Folder(given) as folder:
         folder.link("latest", "run")
         folder.link("page.html", "report.html")
@@ -419,6 +449,7 @@ def test_below_an_open_folder_no_link_is_followed(tmp_path: Path) -> None:
         with pytest.raises(WriteError, match="Not a directory"):
             folder.make("report.html")
     files.save(given, "deep/er/new", "x")
+
     assert os.readlink(given / "latest") == "run" and (given / "page.html").read_text() == "new"
     assert (given / "deep/er/new").read_text() == "x" and not (given / "deep").is_symlink()
     assert os.listdir(home) == ["profile"] and (home / "profile").read_text() == "mine"
@@ -437,7 +468,7 @@ def test_a_file_that_cannot_be_saved_stops_no_other(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("place", ["", "/", "/etc/passwd", "..", "../up", "a/../../up", "."])
-def test_a_place_is_below_its_folder(tmp_path: Path, place: str) -> None:
+def test_a_place_that_is_not_below_its_folder_is_refused(tmp_path: Path, place: str) -> None:
     (tmp_path / "given").mkdir()
     with files.Folder(tmp_path / "given") as folder:
         for write in (lambda: folder.make(place), lambda: folder.link(place, "x"),

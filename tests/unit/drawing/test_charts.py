@@ -1,4 +1,4 @@
-"""What charts of any values keep to: nothing hidden, scales, colours told apart."""
+"""What holds for charts of any values: nothing is hidden, scales fit, colours differ."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from firstflight.base.stats import Estimate
 from firstflight.findings import drawing
-from firstflight.findings.charts import (LOOKS, BarChart, Line, LineChart, Mark, Plot, Square,
-                                         SquareMap, bar_page, joint_title)
+from firstflight.findings.charts import (LOOKS, BarChart, Chart, Line, LineChart, Mark, Plot,
+                                         Square, SquareMap, bar_page, joint_title)
 from firstflight.findings.claims import Published
 from firstflight.findings.drawing import bars, groups, lines, style
 from tests.unit.drawing import samples
@@ -22,13 +22,13 @@ from tests.unit.drawing import samples
 # Squares, groups, packets -------------------------------------------------------------
 
 @pytest.mark.parametrize(("count", "wide"), [(5, 2), (1, 6)])
-def test_maps_fit_whatever_their_size(count: int, wide: int) -> None:
+def test_texts_of_maps_do_not_overlap_at_any_size(count: int, wide: int) -> None:
     drawn = drawing.figure_of(samples.square_chart(count=count, wide=wide))
     samples.check_fits(drawn)
     assert len(drawn.axes) == count
 
 
-def test_the_papers_buckets_of_products_do_not_touch_beside_long_causes() -> None:
+def test_bucket_names_do_not_overlap_next_to_long_causes() -> None:
     columns = ("1000", "5000", "10000", "50000", "100000", ">100000")
     chart = replace(samples.published_chart(), maps=(SquareMap("by product", columns, (
         (Square(10.0),) * 6,) * 3),), rows=("the paper", "2  the body after the back-end's time",
@@ -57,8 +57,8 @@ def test_groups_of_bars_fit_the_figure(count: int, windows: int) -> None:
 
 
 @pytest.mark.parametrize(("ticket_bytes", "pointed"), [(40, [4349]), (400, [])])
-def test_a_triangle_points_at_what_is_too_low_to_be_seen(ticket_bytes: int, pointed: list[int]
-                                                         ) -> None:
+def test_a_triangle_points_at_packets_too_low_to_be_seen(ticket_bytes: int,
+                                                         pointed: list[int]) -> None:
     """Two segments of data are low as well, but lie on each other."""
     chart = samples.packets_chart()
     marks = (Mark("data", 60, 1449, 2897), Mark("data", 60, 2897, 4345),
@@ -71,18 +71,6 @@ def test_a_triangle_points_at_what_is_too_low_to_be_seen(ticket_bytes: int, poin
         assert all(line.get_color() == style.GREEN for line in pointers)
 
 
-# Steps --------------------------------------------------------------------------------
-
-
-# Shares over two quantities -----------------------------------------------------------
-
-
-# Times --------------------------------------------------------------------------------
-
-
-# Connections over time ----------------------------------------------------------------
-
-
 # Pairs of bars ------------------------------------------------------------------------
 
 @pytest.fixture(scope="module")
@@ -92,8 +80,8 @@ def chart() -> BarChart:
 
 def with_absolute(chart: BarChart, value: float) -> BarChart:
     """The first bar saves another value, which may be a loss."""
-    first = samples.changed(chart.bars[0], absolute=Estimate(value, (value - 30, value + 5)),
-                            percent=Estimate(value / 20))
+    saved = Estimate(value, (value - 30, value + 5))
+    first = samples.with_difference(chart.bars[0], absolute=saved, percent=Estimate(value / 20))
     return replace(chart, bars=(first, *chart.bars[1:]))
 
 
@@ -123,7 +111,7 @@ def test_a_logarithmic_axis_begins_below_its_shortest_bar(lowest: float, bottom:
     assert is_log and low == pytest.approx(bottom) and high == pytest.approx(1440.0)
 
 
-def test_two_lines_of_words_stand_above_a_bar() -> None:
+def test_two_lines_of_text_fit_above_a_bar() -> None:
     lossy = samples.bar("2", 90.8, 15.3, n=360, above=("20.6 ms: helps", "4.3 … 37.7"))
     drawn = drawing.figure_of(BarChart("By loss", (),
                                        bars=(samples.bar("0", 70.2, 14.2, n=4), lossy),
@@ -138,7 +126,7 @@ def test_two_lines_of_words_stand_above_a_bar() -> None:
 def test_marks_of_eight_buckets_do_not_hide_each_other(chart: BarChart) -> None:
     """A bar, its interval, what the window does alone and what is published have one value."""
     marked = replace(
-        samples.changed(chart.bars[1], same=samples.change(Estimate(78.9), Estimate(9.1))),
+        samples.with_difference(chart.bars[1], same=samples.saving(Estimate(78.9), Estimate(9.1))),
         published=Published(78.9, 5.1))
     drawn = drawing.figure_of(replace(chart, bars=(marked,) * 8))
     left = drawn.axes[0]
@@ -150,7 +138,7 @@ def test_marks_of_eight_buckets_do_not_hide_each_other(chart: BarChart) -> None:
     assert apart > triangle.get_markersize() / 2 + diamond.get_markersize() / 2 ** 0.5
 
 
-def test_a_page_says_what_is_true_of_all_of_its_charts(chart: BarChart) -> None:
+def test_a_page_of_charts_states_common_facts_once(chart: BarChart) -> None:
     first = replace(chart, context=("cubic", "100 ms"), compared="two weeks")
     page = bar_page("a page", (first, replace(first, context=("cubic", "20 ms"))))
     assert (page.context, page.compared) == (("cubic",), "two weeks")
@@ -158,28 +146,31 @@ def test_a_page_says_what_is_true_of_all_of_its_charts(chart: BarChart) -> None:
 
 
 def test_panels_of_a_page_share_their_scales_or_say_why_not(chart: BarChart) -> None:
-    small = replace(chart, bars=tuple(samples.changed(
+    small = replace(chart, bars=tuple(samples.with_difference(
         bar, absolute=Estimate(5.0), percent=Estimate(1.0)) for bar in chart.bars))
     alike = drawing.figure_of(bar_page("a page", (chart, small)))
     for axes in (alike.axes[::2], alike.axes[1::2]):
         assert len({one.get_ylim() for one in axes}) == 1
-    assert not any("its own scales" in text for text in samples.said(alike))
+    assert not any("its own scales" in text for text in samples.texts_of(alike))
     even = replace(small, is_like_the_papers=False, bars=tuple(
-        replace(samples.changed(bar, same=None), published=Published(None, 3.1))
+        replace(samples.with_difference(bar, same=None), published=Published(None, 3.1))
         for bar in small.bars))
     apart = drawing.figure_of(bar_page("a page", (chart, even)))
     assert len({one.get_ylim() for one in apart.axes[::2]}) == 2
-    assert any("its own scales" in text for text in samples.said(apart))
+    assert any("its own scales" in text for text in samples.texts_of(apart))
 
 
 @pytest.mark.parametrize(("milliseconds", "percent", "shared"), [
     (35.0, 3.5, True), (400.0, 3.5, True), (20.0, 3.5, False), (35.0, 30.0, False)])
 def test_even_scales_are_shared_where_the_lower_bars_can_be_read(
         chart: BarChart, milliseconds: float, percent: float, shared: bool) -> None:
-    one, other = (replace(chart, is_like_the_papers=False, bars=tuple(
-        replace(samples.changed(bar, same=None, absolute=Estimate(ms), percent=Estimate(share)),
-                published=Published(None, None))
-        for bar in chart.bars)) for ms, share in ((100.0, 7.0), (milliseconds, percent)))
+    def with_bars(ms: float, share: float) -> BarChart:
+        """The chart with this saving in every bar, and nothing published."""
+        shown = [replace(bar, published=Published(None, None)) for bar in chart.bars]
+        return replace(chart, is_like_the_papers=False, bars=tuple(samples.with_difference(
+            bar, same=None, absolute=Estimate(ms), percent=Estimate(share)) for bar in shown))
+
+    one, other = with_bars(100.0, 7.0), with_bars(milliseconds, percent)
     drawn = drawing.figure_of(bar_page("a page", (one, other)))
     limits = [(left.get_ylim(), right.get_ylim())
               for left, right in zip(drawn.axes[::2], drawn.axes[1::2])]
@@ -235,7 +226,7 @@ def test_neighbours_of_ordered_lines_differ_in_grey() -> None:
     assert all(max(pair) / min(pair) > 1.25 for pair in zip(greys, greys[1:]))
 
 
-def test_a_window_has_one_colour_whatever_stands_beside_it() -> None:
+def test_a_window_keeps_its_colour_in_any_company() -> None:
     for others in ((), (3, 6), (1, 2, 3, 4)):
         shown = [Line(f"IW {window}", (1.0,), (1.0,), look=look, window=window)
                  for look, window in enumerate((*others, 10))]
@@ -251,13 +242,13 @@ def test_a_window_has_one_colour_whatever_stands_beside_it() -> None:
 
 
 @pytest.mark.parametrize("colour", (*lines.DISTINCT, *lines.ORDERED))
-def test_what_is_no_window_has_no_colour_of_one(colour: str) -> None:
+def test_colours_of_other_lines_differ_from_those_of_common_windows(colour: str) -> None:
     """Of those that scenarios measure most."""
     assert min(numpy.linalg.norm(lab(linear(colour)) - lab(linear(style.window_colour(window))))
                for window in (3, 10, 16)) > 25
 
 
-def test_labels_of_ticks_that_would_touch_are_left_out_but_for_the_last() -> None:
+def test_tick_labels_that_would_touch_are_omitted_except_the_last() -> None:
     thinks = (0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 60.0, 300.0)
     plot = Plot("think time (s)", "ms", (Line("a", thinks, (1.0,) * 8),), x_scale="log",
                 ticks=tuple((think_s, f"{think_s:g}") for think_s in thinks))
@@ -270,28 +261,29 @@ def test_labels_of_ticks_that_would_touch_are_left_out_but_for_the_last() -> Non
             ] == [label for _, label in plot.ticks]
 
 
-def test_what_a_plot_cuts_has_an_arrow_at_its_edge_and_a_number() -> None:
+def test_values_beyond_an_axis_have_an_arrow_at_its_edge_and_a_number() -> None:
     ends = (18.0, 22.0), (10.0, 20.0), (-130.0, -110.0)
-    shown = (Line("IW 10", (0.0, 1.0, 2.0), (20.0, 15.0, -120.0), ends, window=10), Line("IW 16", (0.1, 1.1, 2.1), (25.0, 20.0, -143.5), window=16))
+    shown = (Line("IW 10", (0.0, 1.0, 2.0), (20.0, 15.0, -120.0), ends=ends, window=10),
+             Line("IW 16", (0.1, 1.1, 2.1), (25.0, 20.0, -143.5), window=16))
     axes = one(*shown, ticks=((0.0, "mean"), (1.0, "50"), (2.0, "99.9")), y_ends=(-5.0, 40.0),
                zero=True)
     arrows = [(line.get_ydata()[0], to_hex(line.get_color())) for line in axes.lines
               if line.get_marker() == "v"]
     assert arrows == [(-5.0, style.window_colour(10)), (-5.0, style.window_colour(16))]
-    assert samples.said(axes) == ["−120", "−144"]
+    assert samples.texts_of(axes) == ["−120", "−144"]
     samples.check_fits(axes.figure)
     points = [y for line in axes.lines if line.get_marker() in ("o", "s")
               for y in line.get_ydata()]
     assert points and all(-5 <= y <= 40 for y in points)
 
 
-def test_a_bar_of_nothing_has_a_number_and_what_is_not_measured_none() -> None:
+def test_a_bar_of_zero_has_a_number_and_a_missing_one_none() -> None:
     axes = one(Line("measured", (0.0, 1.0), (900.0, 0.0), style="bars"),
                ticks=((0.0, "default"), (1.0, "rfc9406"), (2.0, "suss, skipped")))
-    assert samples.said(axes) == ["0"] and axes.texts[0].xy[0] == pytest.approx(1.0)
+    assert samples.texts_of(axes) == ["0"] and axes.texts[0].xy[0] == pytest.approx(1.0)
 
 
-def test_what_a_trace_cuts_stands_above_its_axes() -> None:
+def test_the_largest_values_that_a_trace_cuts_stand_above_its_axes() -> None:
     chart = replace(samples.trace_chart(), to_s=1.0, rows=(replace(
         samples.trace_chart().rows[0], acked=((0.0, 0.0), (0.5, 10.0), (21.5, 40.0)),
         window=((0.0, 10.0), (0.6, 2178.0)), in_flight=((0.0, 10.0),)),))
@@ -302,7 +294,7 @@ def test_what_a_trace_cuts_stands_above_its_axes() -> None:
     samples.check_fits(drawn)
 
 
-def test_the_numbers_of_steps_do_not_cross_the_line_of_all() -> None:
+def test_numbers_of_steps_do_not_cross_the_line_of_the_total() -> None:
     chart = samples.step_chart()
     assert chart.most is not None
     axes = drawing.figure_of(chart).axes[0]
@@ -353,7 +345,7 @@ def test_the_name_of_a_narrow_axis_stays_in_the_figure() -> None:
     samples.check_fits(lines.draw(LineChart("Narrow", (), columns=plots)))
 
 
-def test_the_windows_of_a_map_are_told_apart_at_a_glance() -> None:
+def test_neighbouring_windows_of_a_map_differ_in_colour() -> None:
     """map_of_windows has all of these in one picture, without numbers in its squares."""
     shown = [lab(linear(style.window_colour(window))) for window in (3, 6, 10, 16, 24, 32, 48, 64)]
     assert min(numpy.linalg.norm(one - other) for one, other in combinations(shown, 2)) > 18
@@ -374,22 +366,27 @@ def test_the_windows_of_a_map_have_an_order_of_colours() -> None:
     (legend,) = drawn.legends
     assert [linear(to_hex(handle.get_facecolor())).tolist() for handle in legend.get_patches()
             ] == [colour.tolist() for colour in shown]
-    assert samples.said(legend) == list(map(str, windows))
+    assert samples.texts_of(legend) == list(map(str, windows))
 
 
 @pytest.mark.parametrize("make", [samples.window_chart, samples.square_chart])
-def test_a_map_says_what_a_square_without_a_value_is(make: Any) -> None:
+def test_a_map_with_an_empty_square_says_that_nothing_counts(make: Any) -> None:
     whole = replace(make(), maps=tuple(replace(field, rows=((Square(10),) * 2,) * 2)
                                        for field in make().maps), windows=(3, 10))
-    said = [samples.said(drawing.figure_of(chart)) + [
-        word for legend in drawing.figure_of(chart).legends for word in samples.said(legend)]
-        for chart in (make(), whole)]
-    assert ["nothing counts" in words for words in said] == [True, False]
+    def texts_and_legends(chart: Chart) -> list[str]:
+        drawn = drawing.figure_of(chart)
+        texts = samples.texts_of(drawn)
+        for legend in drawn.legends:
+            texts += samples.texts_of(legend)
+        return texts
+
+    assert "nothing counts" in texts_and_legends(make())
+    assert "nothing counts" not in texts_and_legends(whole)
 
 
 @pytest.mark.parametrize("windows", [(1, 2, 4, 10), (3, 6, 10, 16, 26, 42), (3, 10, 20, 32, 64),
                                      (3, 10, 12, 16, 20, 24, 32), (10, 20, 40, 80)])
-def test_windows_are_told_apart_and_go_from_light_to_dark(windows: tuple[int, ...]) -> None:
+def test_colours_of_windows_differ_and_go_from_light_to_dark(windows: tuple[int, ...]) -> None:
     shown = [linear(style.window_colour(window)) for window in windows]
     greys = [LUMINANCE @ colour for colour in shown]
     assert greys == sorted(greys, reverse=True)
@@ -414,7 +411,7 @@ def lab(light: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
 @pytest.mark.parametrize("vision", SEEN)
 @pytest.mark.parametrize("palette", [
     lines.ORDERED, lines.DISTINCT, [style.window_colour(window) for window, _ in style.WINDOWS]])
-def test_no_two_colours_are_one_to_who_sees_no_red_or_no_green(palette: tuple[str, ...],
-                                                               vision: str) -> None:
+def test_colours_of_a_palette_differ_without_red_or_green_vision(palette: tuple[str, ...],
+                                                                 vision: str) -> None:
     seen = [lab(numpy.array(SEEN[vision]) @ linear(colour)) for colour in palette]
     assert min(numpy.linalg.norm(one - other) for one, other in combinations(seen, 2)) > 15

@@ -36,7 +36,7 @@ def test_every_chart_is_drawn_under_the_name_of_its_finding() -> None:
     assert [name for name, _ in drawn] == [f"{place}_sample"
                                            for place, chart in enumerate(charts)]
     for (_, figure), chart in zip(drawn, charts):
-        assert samples.said(figure)[0].replace("\\", "") == chart.title
+        assert samples.texts_of(figure)[0].replace("\\", "") == chart.title
         figure.draw_without_rendering()
         texts = [text.get_text() for text in figure.findobj(Text) if text.get_visible()]
         assert sum("$" in text for text in texts) > 5, type(chart)
@@ -44,7 +44,7 @@ def test_every_chart_is_drawn_under_the_name_of_its_finding() -> None:
 
 
 @pytest.mark.parametrize("made", samples.CHARTS)
-def test_nothing_is_clipped_or_on_another(made: Callable[[str], Chart]) -> None:
+def test_texts_of_every_chart_lie_inside_and_do_not_overlap(made: Callable[[str], Chart]) -> None:
     ((_, drawn),) = drawing.figures(report_of(Finding("sample", "", chart=made(""))))
     samples.check_fits(drawn)
 
@@ -62,13 +62,13 @@ LONG = "tcp_rmem=4096 131072 6291456 + tcp_sack=0"  # the name of a bucket
     replace(samples.time_chart(), bars=tuple(
         replace(bar, label=LONG) for bar in samples.time_chart().bars))],
     ids=("groups", "pages", "bars", "times"))
-def test_a_long_name_is_broken_and_lies_on_nothing(chart: Chart) -> None:
+def test_long_labels_are_broken_and_do_not_overlap(chart: Chart) -> None:
     ((_, drawn),) = drawing.figures(report_of(Finding("sample", "", chart=chart)))
     samples.check_fits(drawn)
 
 
 @pytest.mark.parametrize("made", samples.CHARTS)
-def test_every_word_can_be_read_on_a_telephone(made: Callable[[str], Chart]) -> None:
+def test_every_text_is_large_enough_on_a_phone(made: Callable[[str], Chart]) -> None:
     """390 pixels wide no letter is lower than 6.5 of them."""
     ((_, drawn),) = drawing.figures(report_of(Finding("sample", "", chart=made(""))))
     drawn.draw_without_rendering()
@@ -85,7 +85,7 @@ def every_class(of: type[Chart]) -> Iterator[type[Chart]]:
         yield from every_class(kind)
 
 
-def test_all_charts_are_all_that_there_are() -> None:
+def test_every_class_of_charts_and_scale_of_squares_has_a_sample() -> None:
     """A new class of charts, or a new scale of squares, has its sample, and so its drawing."""
     for name in registry.KINDS:
         registry.kind(name)
@@ -99,7 +99,7 @@ def test_all_charts_are_all_that_there_are() -> None:
             chart.scale for chart in charts if isinstance(chart, SquareChart)}
 
 
-def test_a_legend_has_every_label_as_it_stands() -> None:
+def test_a_legend_shows_special_characters_of_labels_unchanged() -> None:
     """Of a figure and of axes: two dollars, and an underscore at the beginning, which is
     matplotlib's mark of what a legend leaves out."""
     names = ["_a_b", "3$a_b$4"]
@@ -128,7 +128,7 @@ def test_text_in_svg_is_text() -> None:
         assert b"<script" not in svg and b"&lt;script&gt;" in svg, type(chart)
 
 
-def test_an_svg_holds_what_a_stranger_wrote_in_comments_that_end_where_they_should() -> None:
+def test_hostile_text_cannot_leave_the_comments_of_an_svg() -> None:
     """As figures are written: letters are outlines, and a comment says what they spell."""
     hostile = ' --> <script>alert("1")</script>]]><!-- & &lt; \x1b[2J \x00 \ud800 \uffff \n --'
     with style.settings():
@@ -149,7 +149,7 @@ def test_a_figure_stays_in_its_folder(tmp_path: Path, name: str) -> None:
     assert not list(tmp_path.iterdir())
 
 
-def test_files_are_whole_and_the_same_again(tmp_path: Path) -> None:
+def test_figures_drawn_twice_are_equal_byte_for_byte(tmp_path: Path) -> None:
     report = report_of(Finding("fig2", "", chart=samples.time_chart()))
     first = drawing.draw(report, tmp_path / "a", PICTURES)
     second = drawing.draw(report, tmp_path / "b", PICTURES)
@@ -169,8 +169,8 @@ def test_png_is_as_large_as_its_figure() -> None:
     assert (width, height) == tuple(int(side * style.DPI) for side in drawn.get_size_inches())
 
 
-def test_a_figure_is_drawn_once_for_all_its_formats_and_readers(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_figure_is_drawn_once_for_all_formats(tmp_path: Path,
+                                                monkeypatch: pytest.MonkeyPatch) -> None:
     calls, kept = [], drawing.figure_of
 
     def counted(chart: TimeChart) -> Any:

@@ -1,4 +1,4 @@
-"""Commands in a guest: their output, their end, packetdrill."""
+"""Commands in a guest: what they get, write and print, programs in place of others, packetdrill."""
 
 from __future__ import annotations
 
@@ -45,12 +45,12 @@ def test_frames_are_whole_in_pieces_of_any_size(size: int) -> None:
 
 @pytest.mark.parametrize("hostile", [
     b"?" + bytes(12), Frame(OUTPUT, 1, bytes(MOST_BYTES + 1)).packed(), bytes(20)])
-def test_what_is_no_frame_is_refused(hostile: bytes) -> None:
+def test_bytes_that_are_no_frame_are_refused(hostile: bytes) -> None:
     with pytest.raises(ValueError, match="not a frame"):
         list(Reader().read(hostile))
 
 
-def test_a_command_has_a_list_of_the_environment_and_what_was_named(tmp_path: Path) -> None:
+def test_a_command_gets_listed_variables_and_those_of_the_request(tmp_path: Path) -> None:
     request = CommandRequest(["true"], tmp_path, environment={"MODE": "fast"}, seed=7)
     had = {"LANG": "C.UTF-8", "LC_TIME": "C", "AWS_SECRET_ACCESS_KEY": "secret", "HOME": "/root",
            "SSH_AUTH_SOCK": "/tmp/agent", "PATH": "/opt/bin:/usr/bin"}
@@ -63,8 +63,8 @@ def test_a_command_has_a_list_of_the_environment_and_what_was_named(tmp_path: Pa
     assert made["PATH"].split(":")[-1] == "/opt/bin" and made["PATH"].count("/usr/bin") == 1
 
 
-def test_namespaces_that_a_guest_names_are_counted_here() -> None:
-    """Root in the guest can send as many frames as it likes, each with thousands of names."""
+def test_names_of_namespaces_are_limited_in_number_and_length() -> None:
+    """Root in the guest may send any number of frames, each with thousands of names."""
     outcome = guest.CommandOutcome()
     outcome.keep_namespaces(b"1 2 h1\n3 4 h2\n")
     assert outcome.namespaces == ["1 2 h1", "3 4 h2"] and not outcome.troubles
@@ -74,11 +74,11 @@ def test_namespaces_that_a_guest_names_are_counted_here() -> None:
     assert max(map(len, outcome.namespaces)) < 400
 
 
-# What it wrote -----------------------------------------------------------------------
+# Files that a command wrote ----------------------------------------------------------
 
-def sent_of(folder: Path, most_bytes: int = 1000, most_files: int = 100
-            ) -> tuple[dict[bytes, tuple[Entry, bytes]], list[str]]:
-    """Entries by name with their content, and lines."""
+def send_written(folder: Path, most_bytes: int = 1000, most_files: int = 100
+                 ) -> tuple[dict[bytes, tuple[Entry, bytes]], list[str]]:
+    """What the guest sends of a folder: entries by name with their content, and its messages."""
     above = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
     entries: dict[bytes, tuple[Entry, bytes]] = {}
     lines: list[str] = []
@@ -107,7 +107,7 @@ def test_files_and_links_are_sent_each_folder_before_what_is_in_it(tmp_path: Pat
     os.link(tmp_path / "a", tmp_path / "z")
     (tmp_path / "link").symlink_to("b/deep")
     os.mkfifo(tmp_path / "pipe")
-    entries, lines = sent_of(tmp_path)
+    entries, lines = send_written(tmp_path)
     assert list(entries) == [b"a", b"b", b"link", b"z", b"b/deep", b"b/deep/file"]
     assert entries[b"z"][1] == b"first"  # a file of its own
     assert entries[b"a"][0].modified_ns == 123_456_789_012
@@ -115,40 +115,40 @@ def test_files_and_links_are_sent_each_folder_before_what_is_in_it(tmp_path: Pat
     assert lines == ["pipe: neither a file nor a folder"]
 
 
-def test_what_is_beyond_the_limits_is_announced_without_its_content(tmp_path: Path) -> None:
+def test_files_beyond_the_limits_are_announced_without_their_content(tmp_path: Path) -> None:
     for name, size in (("a", 600), ("b", 600), ("c", 10)):
         (tmp_path / name).write_bytes(b"x" * size)
-    entries, _ = sent_of(tmp_path)
+    entries, _ = send_written(tmp_path)
     assert [len(content) for _, content in entries.values()] == [600, 0, 10]
-    entries, _ = sent_of(tmp_path, most_files=1)
+    entries, _ = send_written(tmp_path, most_files=1)
     assert [len(content) for _, content in entries.values()] == [600, 0, 0]
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root makes the overlay's mark")
-def test_what_was_removed_is_told(tmp_path: Path) -> None:
+def test_a_removed_file_is_reported(tmp_path: Path) -> None:
     os.mknod(tmp_path / "gone", 0o20000, 0)
-    assert sent_of(tmp_path) == ({}, ["gone: removed"])
+    assert send_written(tmp_path) == ({}, ["gone: removed"])
 
 
 def test_names_of_any_bytes_and_folders_of_any_depth_are_sent(tmp_path: Path) -> None:
-    """Python's os.walk calls itself for each folder in a folder: 1,500 were an internal error."""
+    """os.walk would recurse once for each level, and fail at a depth of 1,500."""
     name = os.fsencode(tmp_path) + b"/\xff\n\x1b"
     os.close(os.open(name, os.O_CREAT))
     os.mkfifo(name + b"pipe")
     deep = tmp_path / "/".join(["d"] * 1500)
     subprocess.run(["mkdir", "-p", str(deep)], check=True)
     (deep / "file").write_text("deep")
-    entries, lines = sent_of(tmp_path, most_files=2000)
+    entries, lines = send_written(tmp_path, most_files=2000)
     assert entries[b"/".join([b"d"] * 1500) + b"/file"][1] == b"deep"
     assert b"\xff\n\x1b" in entries and lines == [r"\xff\n\x1bpipe: neither a file nor a folder"]
     subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
 
 
-def test_a_folder_too_deep_to_be_named_costs_nothing_else(tmp_path: Path) -> None:
+def test_a_folder_too_deep_to_be_named_does_not_stop_the_others(tmp_path: Path) -> None:
     (tmp_path / "z").write_text("last")
     subprocess.run(["sh", "-c", "for n in $(seq 300); do mkdir a$0 && cd -P a$0; done", "d" * 20],
                    cwd=tmp_path, check=True)
-    entries, lines = sent_of(tmp_path, most_files=1000)
+    entries, lines = send_written(tmp_path, most_files=1000)
     assert entries[b"z"][1] == b"last" and len(entries) > 100
     assert "File name too long" in lines[-1] and all(len(line) < 300 for line in lines)
     subprocess.run(["rm", "-rf", str(tmp_path / f"a{'d' * 20}")], check=True)
@@ -156,10 +156,10 @@ def test_a_folder_too_deep_to_be_named_costs_nothing_else(tmp_path: Path) -> Non
 
 # Pipes, files, terminals -------------------------------------------------------------
 
-@pytest.mark.usefixtures("impatient")  # who waits for the reader waits for ever
-def test_what_a_full_pipe_does_not_take_is_kept() -> None:
+@pytest.mark.usefixtures("impatient")  # a write that waits for the reader would never end
+def test_data_that_a_full_pipe_does_not_take_is_kept() -> None:
     read_end, write_end = os.pipe()
-    outlet, content = Outlet(write_end), bytes(range(256)) * 1024  # four times a pipe's
+    outlet, content = Outlet(write_end), bytes(range(256)) * 1024  # four times what a pipe holds
     outlet.waiting += content
     outlet.flush()
     read = b""
@@ -174,7 +174,7 @@ def test_what_a_full_pipe_does_not_take_is_kept() -> None:
     os.close(write_end)
 
 
-def test_what_waits_for_a_pipe_is_not_copied_for_each_write(
+def test_data_waiting_for_a_pipe_is_not_copied_for_each_write(
         monkeypatch: pytest.MonkeyPatch) -> None:
     """64 MB of input in pieces of a pipe's 64 kB would be copied a thousand times."""
     read_end, write_end = os.pipe()
@@ -183,23 +183,24 @@ def test_what_waits_for_a_pipe_is_not_copied_for_each_write(
     command.waiting, command.request = bytearray(), {"input": "whole"}
     write, written = os.write, list[object]()
 
-    def noted(number: int, content: bytes) -> int:
+    def note_and_write(number: int, content: bytes) -> int:
         written.append(content)
         return write(number, content)
 
-    monkeypatch.setattr(os, "write", noted)
-    for waits, give in ((outlet, outlet.flush), (command, command._give)):
-        waits.waiting += bytes(1 << 20)
+    monkeypatch.setattr(os, "write", note_and_write)
+    for sender, send_some in ((outlet, outlet.flush), (command, command._give)):
+        sender.waiting += bytes(1 << 20)
         written.clear()
-        while waits.waiting:
-            give()
+        while sender.waiting:
+            send_some()
             os.read(read_end, 1 << 20)
-        assert len(written) > 10 and {id(content) for content in written} == {id(waits.waiting)}
+        assert len(written) > 10
+        assert {id(content) for content in written} == {id(sender.waiting)}
     os.close(read_end)
     os.close(write_end)
 
 
-def test_a_terminal_in_background_is_not_read() -> None:
+def test_a_process_in_the_background_does_not_read_its_terminal() -> None:
     child, terminal = pty.fork()
     if child == 0:
         # A session's leader is in the foreground, what it starts in a group of its own is not.
@@ -215,18 +216,18 @@ def test_a_terminal_in_background_is_not_read() -> None:
         os.close(terminal)
 
 
-def test_no_terminal_is_in_the_foreground(tmp_path: Path) -> None:
+def test_a_file_counts_as_a_terminal_in_the_foreground(tmp_path: Path) -> None:
     with (tmp_path / "file").open("w") as file:
         assert in_foreground(file.fileno())
 
 
-def test_no_other_folder_is_removed_in_the_place_of_a_dead_ones(
+def test_a_new_folder_in_place_of_a_dead_guests_is_not_removed(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place, lock = tmp_path / ".guest", fcntl.flock
     place.mkdir()
 
     def lock_late(file: int, operation: int) -> None:
-        """Once the dead one's is gone, and another run has made its own."""
+        """Lock when the dead guest's folder is gone, and another run has made its own."""
         place.rmdir()
         place.mkdir()
         (place / "file").touch()
@@ -236,8 +237,8 @@ def test_no_other_folder_is_removed_in_the_place_of_a_dead_ones(
     assert (place / "file").exists()
 
 
-@pytest.mark.parametrize("is_listed", [True, False])
-def test_all_of_a_session_and_no_other_process_is_found(
+@pytest.mark.parametrize("is_listed", [True, False])  # whether the kernel lists children in /proc
+def test_all_processes_of_a_session_are_found_and_no_others(
         is_listed: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.path.exists", lambda path: is_listed)
     with subprocess.Popen(["sh", "-c", "sh -c 'sleep 60 & echo; wait' & wait"],
@@ -252,15 +253,18 @@ def test_all_of_a_session_and_no_other_process_is_found(
             os.killpg(leader.pid, signal.SIGKILL)
 
 
-def test_calls_of_mininet_are_read_where_they_are_written() -> None:
+def test_calls_of_mininet_are_read_from_the_file_that_they_are_written_to() -> None:
     assert first_flight_calls.FILE == in_place.CALLS_FILE
 
 
-# Programs in the place of others -----------------------------------------------------
+# Programs that stand in for others ---------------------------------------------------
 
-@pytest.fixture(name="called")
-def called_in_memory(tmp_path: Path) -> Callable[..., str]:
-    """Calls one of them, on a tree of cgroups and with notes in a folder of the test's."""
+@pytest.fixture(name="call")
+def call_of_stand_ins(tmp_path: Path) -> Callable[..., str]:
+    """Calls a program that stands in for another; returns its output and its status.
+
+    Its cgroups and its notes are in the test's folder.
+    """
     tree = tmp_path / "cgroup"
     for controller, values in in_place.CGROUPS.items():
         (tree / controller).mkdir(parents=True)
@@ -277,33 +281,33 @@ def called_in_memory(tmp_path: Path) -> Callable[..., str]:
     return call
 
 
-def test_limits_of_the_processor_are_kept_and_limit_nothing(called: Callable[..., str],
-                                                            tmp_path: Path) -> None:
-    assert called("cgcreate", "-g", "cpu,cpuacct,cpuset:/h1") == "0"
-    assert called("cgget", "-r", "cpu.cfs_quota_us", "/h1") == (
+def test_limits_of_the_processor_are_stored_and_have_no_effect(call: Callable[..., str],
+                                                               tmp_path: Path) -> None:
+    assert call("cgcreate", "-g", "cpu,cpuacct,cpuset:/h1") == "0"
+    assert call("cgget", "-r", "cpu.cfs_quota_us", "/h1") == (
         "/h1:\ncpu.cfs_quota_us: -1\n0")
-    assert called("cgset", "-r", "cpu.cfs_quota_us=-1", "/h1") == "0"
+    assert call("cgset", "-r", "cpu.cfs_quota_us=-1", "/h1") == "0"
     assert not (tmp_path / "notes").exists()  # no limit
-    assert called("cgset", "-r", "cpu.cfs_quota_us=5000", "/h1") == "0"
+    assert call("cgset", "-r", "cpu.cfs_quota_us=5000", "/h1") == "0"
     assert "computing costs no time" in (tmp_path / "notes").read_text()
-    assert called("cgget", "-n", "-r", "cpu.cfs_quota_us", "/h1") == "cpu.cfs_quota_us: 5000\n0"
-    assert called("cgclassify", "-g", "cpuset:/h1", "77") == "0"
-    assert called("cgdelete", "-r", "cpu,cpuacct,cpuset:/h1") == "0"
+    assert call("cgget", "-n", "-r", "cpu.cfs_quota_us", "/h1") == "cpu.cfs_quota_us: 5000\n0"
+    assert call("cgclassify", "-g", "cpuset:/h1", "77") == "0"
+    assert call("cgdelete", "-r", "cpu,cpuacct,cpuset:/h1") == "0"
     assert not list(tmp_path.glob("cgroup/*/h1"))
-    assert called("cgget", "-r", "cpu.cfs_quota_us", "/h1").endswith("1")
+    assert call("cgget", "-r", "cpu.cfs_quota_us", "/h1").endswith("1")
 
 
-def test_no_module_is_loaded_and_what_is_built_in_is_there(called: Callable[..., str],
-                                                           tmp_path: Path) -> None:
-    assert called("modprobe", "openvswitch") == called("modprobe", "-r", "tcp_probe") == "0"
-    assert called("modprobe", "sch_netem", "tcp_cubic") == "0"
-    assert called("modprobe", "tcp_nosuch").endswith("1") and not (tmp_path / "notes").exists()
-    assert "tcp_probe not found" in called("modprobe", "tcp_probe", "port=5001", "full=1")
+def test_modprobe_succeeds_for_built_in_modules_and_fails_for_others(
+        call: Callable[..., str], tmp_path: Path) -> None:
+    assert call("modprobe", "openvswitch") == call("modprobe", "-r", "tcp_probe") == "0"
+    assert call("modprobe", "sch_netem", "tcp_cubic") == "0"
+    assert call("modprobe", "tcp_nosuch").endswith("1") and not (tmp_path / "notes").exists()
+    assert "tcp_probe not found" in call("modprobe", "tcp_probe", "port=5001", "full=1")
     assert "ss -tin" in (tmp_path / "notes").read_text()
 
 
-def test_a_new_folder_of_a_guest_is_not_taken_for_a_dead_ones(tmp_path: Path) -> None:
-    """Another run that clears up may see it before its lock: then it is made anew."""
+def test_a_guest_keeps_its_folder_while_another_run_clears_up(tmp_path: Path) -> None:
+    """The other run may remove the folder before it is locked; then it is made again."""
     place, stop = tmp_path / ".guest", threading.Event()
 
     def clear_up() -> None:
@@ -357,8 +361,9 @@ def test_a_line_as_long_as_one_may_be_is_whole(tmp_path: Path) -> None:
                       (OUTPUT, 1, b"y" * LONGEST + b"\n"))) == 3
 
 
-def test_of_output_without_an_end_of_line_little_is_held(tmp_path: Path) -> None:
-    """Whatever is held is copied for each frame: more with each would take the square of it."""
+def test_little_is_held_of_output_without_an_end_of_line(tmp_path: Path) -> None:
+    """All that is held is copied for each frame. If it grew, the time would grow with its square.
+    """
     with OutputFile(tmp_path / "output.txt", CommandOutcome()) as output:
         for number in range(200):
             output.store(OUTPUT, number, bytes(MOST_BYTES))
@@ -369,8 +374,8 @@ def test_of_output_without_an_end_of_line_little_is_held(tmp_path: Path) -> None
 
 
 @pytest.mark.parametrize(("room", "lines"), [(100, 4), (99, 3), (0, 0)])
-def test_more_than_is_kept_ends_with_a_line(
-        room: int, lines: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_beyond_the_limit_is_replaced_by_one_line(room: int, lines: int, tmp_path: Path,
+                                                         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "KEPT_BYTES", room)
     *kept, last, end = stored(tmp_path / "output.txt", *[(OUTPUT, 1, b"12345\n12345\n")] * 9)
     assert kept == [b"      1.000000 out 12345"] * lines
@@ -382,11 +387,35 @@ def test_more_than_is_kept_ends_with_a_line(
     " first marked with +"), (
     2, "run.sh: 2 lines of output longer than 64 kB: output.txt has them in pieces, those after the"
     " first marked with +")])
-def test_cut_lines_are_told(cut: int, line: str | None, tmp_path: Path,
-                            capsys: pytest.CaptureFixture[str]) -> None:
-    show_end(tmp_path, Result(0, tmp_path / "output.txt", tmp_path, 0, None, 1.0, 1.0, (), 0, True,
-                              (), cut), quiet=True)
+def test_the_number_of_cut_lines_is_reported(cut: int, line: str | None, tmp_path: Path,
+                                             capsys: pytest.CaptureFixture[str]) -> None:
+    result = Result(0, tmp_path / "output.txt", files=tmp_path, file_count=0, capture=None,
+                    clock_s=1.0, wall_s=1.0, troubles=(), omitted_count=0, is_whole=True,
+                    spinning=(), cut_lines=cut)
+    show_end(tmp_path, result, quiet=True)
     assert capsys.readouterr().err.splitlines() == ([line] if line else [])
+
+
+# The clock ----------------------------------------------------------------------------
+
+def test_a_clock_begins_at_the_midnight_after_the_newest_file(tmp_path: Path) -> None:
+    folder, results = tmp_path / "folder", tmp_path / "folder" / "results"
+    results.mkdir(parents=True)
+    for name, date in (("folder/old", "2025-06-01T10:00"), ("folder/new", "2027-03-04T23:59"),
+                       ("folder/results/newer", "2028-01-01T00:00"),
+                       ("folder/broken", "2300-01-01T00:00"), ("other", "2029-05-06T00:00")):
+        (tmp_path / name).touch()
+        written_s = datetime.fromisoformat(f"{date}:00+00:00").timestamp()
+        os.utime(tmp_path / name, (written_s, written_s))
+    (folder / "gone").symlink_to("nowhere")
+    os.utime(folder / "gone", (0, 0), follow_symlinks=False)
+
+    def begins(*places: Path, without: Path | None = None) -> str:
+        return datetime.fromtimestamp(beginning_s(places, without), timezone.utc).isoformat()
+    assert begins(folder, without=results) == "2027-03-05T00:00:00+00:00"
+    assert begins(folder) == "2028-01-02T00:00:00+00:00"  # midnight itself is not after it
+    assert begins(folder, tmp_path / "other") == "2029-05-07T00:00:00+00:00"
+    assert begins(folder / "old") == begins(tmp_path / "none") == "2026-01-01T00:00:00+00:00"
 
 
 # packetdrill --------------------------------------------------------------------------
@@ -412,8 +441,9 @@ def _wrapper() -> ModuleType:
     ("a-v6.pkt", "", [], "ipv6"),
     ("a.pkt", "--remote_ip=fd00::1 --mtu=1500\n", [], "ipv6"),
     ("a-v4.pkt", "", [], "ipv4")])
-def test_a_script_runs_under_what_it_says(wrapper: ModuleType, tmp_path: Path, name: str, text: str,
-                                          given: list[str], expected: str) -> None:
+def test_a_script_runs_with_the_ip_version_that_it_sets(wrapper: ModuleType, tmp_path: Path,
+                                                        name: str, text: str, given: list[str],
+                                                        expected: str) -> None:
     script = tmp_path / name
     script.write_text(text)
     options = wrapper.options_for(str(script), given)
@@ -422,8 +452,8 @@ def test_a_script_runs_under_what_it_says(wrapper: ModuleType, tmp_path: Path, n
     assert all(word.partition("=")[0] in text for word in lacking)
 
 
-def test_what_a_script_sets_is_left_to_it_and_what_is_given_comes_last(
-        wrapper: ModuleType, tmp_path: Path) -> None:
+def test_options_in_a_script_are_kept_and_given_ones_come_last(wrapper: ModuleType,
+                                                               tmp_path: Path) -> None:
     script = tmp_path / "one.pkt"
     script.write_text("--local_ip=10.0.0.1\n--mtu=900 --tolerance_usecs=7\n")
     options = wrapper.options_for(str(script), ["-D", "A=1", "--tolerance_usecs=9"])
@@ -433,7 +463,7 @@ def test_what_a_script_sets_is_left_to_it_and_what_is_given_comes_last(
     assert "--remote_ip=192.0.2.1" in options
 
 
-def test_the_program_is_the_first_that_is_not_this_one(
+def test_the_first_executable_packetdrill_other_than_the_wrapper_is_run(
         wrapper: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "this").touch(mode=0o755)
     monkeypatch.setattr(wrapper, "__file__", str(tmp_path / "this"))
@@ -447,23 +477,3 @@ def test_the_program_is_the_first_that_is_not_this_one(
     found = wrapper.find_program([str(folder) for folder in folders])
     assert found == str(folders[3] / "packetdrill")
     assert wrapper.find_program([str(folder) for folder in folders[:3]]) is None
-
-
-def test_a_clock_begins_at_the_midnight_after_the_newest_file(tmp_path: Path) -> None:
-    folder, results = tmp_path / "folder", tmp_path / "folder" / "results"
-    results.mkdir(parents=True)
-    for name, date in (("folder/old", "2025-06-01T10:00"), ("folder/new", "2027-03-04T23:59"),
-                       ("folder/results/newer", "2028-01-01T00:00"),
-                       ("folder/broken", "2300-01-01T00:00"), ("other", "2029-05-06T00:00")):
-        (tmp_path / name).touch()
-        written_s = datetime.fromisoformat(f"{date}:00+00:00").timestamp()
-        os.utime(tmp_path / name, (written_s, written_s))
-    (folder / "gone").symlink_to("nowhere")
-    os.utime(folder / "gone", (0, 0), follow_symlinks=False)
-
-    def begins(*places: Path, left_out: Path | None = None) -> str:
-        return datetime.fromtimestamp(beginning_s(places, left_out), timezone.utc).isoformat()
-    assert begins(folder, left_out=results) == "2027-03-05T00:00:00+00:00"
-    assert begins(folder) == "2028-01-02T00:00:00+00:00"  # midnight itself is not after it
-    assert begins(folder, tmp_path / "other") == "2029-05-07T00:00:00+00:00"
-    assert begins(folder / "old") == begins(tmp_path / "none") == "2026-01-01T00:00:00+00:00"

@@ -39,14 +39,14 @@ def test_a_request_says_whether_its_connection_ends(
 
 
 @pytest.mark.parametrize("head", [b"", b"GET /5", b"PUT /5 HTTP/1.1", b"GET /5 SMTP"])
-def test_what_is_no_request_is_refused(head: bytes) -> None:
+def test_bytes_that_are_no_request_are_refused(head: bytes) -> None:
     with pytest.raises(BadRequest):
         parse_request(head)
 
 
 @pytest.mark.parametrize(("header", "length"), [
     ("Host: me", 0), ("Content-Length: 30000", 30_000), ("content-length:  0 ", 0)])
-def test_the_length_of_a_body_is_read_in_its_head(header: str, length: int) -> None:
+def test_the_length_of_a_body_is_read_from_the_head(header: str, length: int) -> None:
     assert body_length(f"POST /5 HTTP/1.1\r\n{header}".encode()) == length
 
 
@@ -67,7 +67,7 @@ def test_a_body_ends_where_its_length_says() -> None:
 
 @pytest.mark.parametrize("path", ["/", "/-1", "/much", f"/{1 << 31}", "/5?burst=-1",
                                   "/5?sndbuf=-1", "/5?sndbuf=x", "/5?gap_ms=inf", "/5?trace_ms=-1"])
-def test_a_path_out_of_range_is_not_there(path: str) -> None:
+def test_a_path_with_values_out_of_range_is_not_found(path: str) -> None:
     assert parse_path(path) is None
 
 
@@ -80,7 +80,7 @@ def test_a_responses_body_is_as_long_as_its_length_field() -> None:
     assert response.end_offset == 7 + len(response.payload) - 1
 
 
-def test_what_is_not_there_and_what_is_only_asked_about() -> None:
+def test_an_unknown_path_is_answered_404_and_head_without_a_body() -> None:
     assert b"404 Not Found" in bytes(respond(("GET", "/x", False), None, 20, 0).payload)
     asked_about = respond(("HEAD", "/9", False), parse_path("/9"), 20, 0)
     assert len(asked_about.payload) == asked_about.header_bytes
@@ -114,12 +114,12 @@ def test_headers_are_as_long_as_their_writes() -> None:
     assert tuple(response.cuts) == (17, 55, 92, 94)
 
 
-def test_headers_that_cannot_be_so_short_are_not_there() -> None:
+def test_a_path_that_asks_for_impossibly_short_headers_is_not_found() -> None:
     assert b"404 Not Found" in bytes(respond(("GET", "/9", True), parse_path("/9?head=17,2"), 20,
                                              0).payload)
 
 
-def test_a_body_that_the_end_of_the_connection_ends_closes_it() -> None:
+def test_a_body_without_a_length_field_closes_the_connection() -> None:
     response = respond(("GET", "/9", False), parse_path("/9?until_close=1"), 20, 0)
     assert response.close and b"Connection: close" in bytes(response.payload)
 
@@ -156,7 +156,7 @@ def test_every_field_is_read_where_the_kernel_has_it() -> None:
         name: number for number, name in enumerate(OFFSETS, start=1)}
 
 
-def test_what_an_older_kernel_does_not_tell_is_0() -> None:
+def test_fields_that_an_older_kernel_lacks_are_0() -> None:
     raw = bytearray(struct.pack("=I", 7) * 48)  # up to tcpi_delivered, as Linux 4.18 has it
     info = TcpInfo.read(bytes(raw))
     assert (info.congestion_window, info.sent_bytes, info.send_window_bytes) == (7, 0, 0)
@@ -200,7 +200,7 @@ def test_a_wait_is_over_when_something_is_due_and_not_before(loop: EventLoop) ->
     open_one.socket.close()
 
 
-def test_what_is_due_on_a_closed_connection_wakes_nobody(loop: EventLoop) -> None:
+def test_work_due_on_a_closed_connection_is_dropped(loop: EventLoop) -> None:
     closed, open_one, done = served(), served(), []
     closed.socket.close()
     loop.at(time.monotonic_ns() + 1_000_000, closed, done.append)
@@ -211,7 +211,7 @@ def test_what_is_due_on_a_closed_connection_wakes_nobody(loop: EventLoop) -> Non
     open_one.socket.close()
 
 
-def test_nothing_due_any_more_ends_no_wait(loop: EventLoop) -> None:
+def test_work_of_closed_connections_does_not_end_a_wait(loop: EventLoop) -> None:
     ours, theirs = socket.socketpair()
     heard: list[bytes] = []
     loop.call(ours, lambda: heard.append(ours.recv(1)))
@@ -261,8 +261,8 @@ def fixture_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
 
 
 @pytest.mark.parametrize("count", [0, 1, 7, 8, 9, 16, 20])
-def test_all_that_waits_is_read_in_order(pair: tuple[socket.socket, socket.socket],
-                                         count: int) -> None:
+def test_all_waiting_packets_are_read_in_order(pair: tuple[socket.socket, socket.socket],
+                                               count: int) -> None:
     sender, receiver = pair
     sent = [bytes([number]) * (10 * number) for number in range(1, count + 1)]
     before = time.time_ns()
@@ -289,14 +289,14 @@ def test_a_packet_without_a_time_is_refused(pair: tuple[socket.socket, socket.so
         list(batch.packets_of(receiver))
 
 
-def test_a_closed_socket_is_told(pair: tuple[socket.socket, socket.socket]) -> None:
+def test_reading_a_closed_socket_raises_an_error(pair: tuple[socket.socket, socket.socket]) -> None:
     _, receiver = pair
     receiver.close()
     with pytest.raises(OSError, match="recvmmsg"):
         list(PacketBuffers(8).packets_of(receiver))
 
 
-def test_what_is_saved_is_ip_with_its_length_on_the_wire(
+def test_a_capture_has_ip_packets_with_their_length_on_the_wire(
         pair: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = pair
     head = bytes(12) + b"\x08\x00\x45\x00" + struct.pack(">H", 1500)
@@ -315,8 +315,7 @@ def test_what_is_saved_is_ip_with_its_length_on_the_wire(
     assert len(saved) == 16 + SNAP_BYTES + 16 + 60 + 16 + 42
 
 
-def test_whole_packets_go_to_who_reads_their_streams(
-        pair: tuple[socket.socket, socket.socket]) -> None:
+def test_a_reader_of_streams_gets_whole_packets(pair: tuple[socket.socket, socket.socket]) -> None:
     """Captures keep the headers only, as of other trials."""
     sender, receiver = pair
     packet = (bytes(12) + b"\x08\x00\x45\x00" + struct.pack(">H", 1500)).ljust(1514, b"x")
@@ -392,15 +391,15 @@ def frame(source: tuple[str, int], target: tuple[str, int], options: int = 0,
     (4096, 4096, True), (4096, 4000, False)])
 @pytest.mark.parametrize("client", [*CLIENTS, "10.0.0.2"])
 @pytest.mark.parametrize("options", [0, 8])
-def test_a_sample_is_of_ports_and_hosts(every: int, port: int, taken: bool, client: str,
-                                        options: int) -> None:
+def test_a_sample_has_every_nth_port_of_the_chosen_clients(every: int, port: int, taken: bool,
+                                                           client: str, options: int) -> None:
     program = sample_filter(every, CLIENTS)
     kept = SNAP_BYTES if taken and client in CLIENTS else 0
     assert run(program, frame((client, port), (SERVER, 80), options)) == kept
     assert run(program, frame((SERVER, 80), (client, port), options)) == kept
 
 
-def test_what_is_no_http_of_the_sample_is_dropped() -> None:
+def test_packets_that_are_no_http_of_the_sample_are_dropped() -> None:
     program = sample_filter(16, CLIENTS)
     for other in (frame((CLIENTS[0], 4000), (SERVER, 80), kind=0x86DD),
                   frame((CLIENTS[0], 4000), (SERVER, 80), kind=0x0806),
@@ -411,7 +410,7 @@ def test_what_is_no_http_of_the_sample_is_dropped() -> None:
     assert run(program, frame((SERVER, 80), (CLIENTS[1], 4001))) == 0
 
 
-def test_the_kernel_runs_the_same_program() -> None:
+def test_the_kernel_filters_as_the_emulated_program_does() -> None:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with ours, theirs:
         bpf.attach(theirs, sample_filter(16, CLIENTS))
@@ -464,7 +463,7 @@ def test_a_capture_begins_as_libpcap_has_it(tmp_path: Path) -> None:
     assert HEADER[:8] == b"\x4d\x3c\xb2\xa1\x02\x00\x04\x00"
 
 
-def test_taps_are_saved_behind_what_a_capture_has(tmp_path: Path) -> None:
+def test_taps_are_appended_to_a_capture(tmp_path: Path) -> None:
     capture = Capture(tmp_path / "a.pcap")
     capture.add([Recorded([b"before"])])
     place = capture.add([Recorded([b"p", b"q"]), Recorded([b"rst"])])

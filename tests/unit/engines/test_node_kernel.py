@@ -154,7 +154,8 @@ def test_routes_are_installed_and_read_back() -> None:
     assert told["congctl"][0] == "NetworkError"
 
 
-def test_what_a_kernel_tells_otherwise_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_route_or_port_that_reads_back_differently_is_an_error(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     of = NodeKernel.__new__(NodeKernel)
     of.name, of.kinds = "host", {}
     monkeypatch.setattr(of, "index", lambda name: 7)
@@ -219,7 +220,7 @@ def settings() -> dict[str, Any]:
     return found
 
 
-def test_sysctls_and_offloads_are_set_and_looked_at() -> None:
+def test_sysctls_and_offloads_are_set_and_read_back() -> None:
     told = apart(settings)
     assert told["pinned"] == {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_sack": "0"}
     assert told["lacks"] == (KernelLacks.__name__, "this kernel has no sysctl net.ipv4.tcp_nosuch")
@@ -249,7 +250,7 @@ def pinned() -> dict[str, str]:
     return kernel.pin_sysctls(Node(), PINNED)
 
 
-def test_every_pinned_sysctl_is_one_that_a_kernel_has_and_takes() -> None:
+def test_every_pinned_sysctl_exists_and_takes_its_value() -> None:
     """An older kernel lacks some, which are left out."""
     here = {name: value for name, value in PINNED.items()
             if kernel.SYSCTLS.joinpath(*name.split(".")).exists()}
@@ -260,8 +261,9 @@ def test_every_pinned_sysctl_is_one_that_a_kernel_has_and_takes() -> None:
     ('NAME="Ubuntu"', "install linux-modules-extra-6.1.0, or use --engine uml"),
     ("NAME=Debian", "install the linux-image package whose modules match 6.1.0 (it holds"),
     (None, "install the linux-image package whose modules match 6.1.0 (it holds")])
-def test_a_kernel_without_netem_is_told_how_to_get_it(
-        monkeypatch: pytest.MonkeyPatch, system: str | None, advice: str) -> None:
+def test_advice_on_a_kernel_without_netem_fits_the_distribution(monkeypatch: pytest.MonkeyPatch,
+                                                                system: str | None,
+                                                                advice: str) -> None:
     def read(path: Path) -> str:
         if system is None:
             raise FileNotFoundError
@@ -297,13 +299,13 @@ def test_a_sysctls_value_reaches_no_shell(root: Path, tmp_path: Path) -> None:
     assert not (tmp_path / "made").exists()
 
 
-def test_a_value_that_the_kernel_keeps_otherwise_is_an_error(root: Path) -> None:
+def test_a_sysctl_that_reads_back_differently_is_an_error(root: Path) -> None:
     (root / "net/ipv4/tcp_sack").write_text("1 2")  # longer than what is written: a rest stays
     with pytest.raises(NetworkError, match="here are not as requested: .*tcp_sack': '0 2'"):
         write_sysctls({"net.ipv4.tcp_sack": "0"}, "here", root)
 
 
-def test_what_the_real_kernel_refuses_is_told() -> None:
+def test_a_sysctl_that_the_kernel_refuses_is_an_error_with_its_value() -> None:
     """What a sysctl only tells; a user without root may write none at all."""
     with pytest.raises(NetworkError, match="here cannot have kernel.ostype = 'x': "):
         write_sysctls({"kernel.ostype": "x"}, "here")
@@ -343,7 +345,7 @@ def answer(route: Route, interface: int = 7) -> bytes:
     return route.request(interface) + attribute(15, struct.pack("=I", 254))
 
 
-def test_another_metric_than_was_asked_is_noticed() -> None:
+def test_a_route_with_other_metrics_than_requested_is_a_difference() -> None:
     route = Route("10.0.0.1", "server-eth0", {"initcwnd": 10, "congctl": "cubic"})
     others = [answer(Route("10.0.0.2", "server-eth0", {"initcwnd": 4})),
               answer(Route("default", "server-eth0", {}, via="10.0.0.9"))]
@@ -357,7 +359,7 @@ def test_another_metric_than_was_asked_is_noticed() -> None:
     assert missing.startswith("nothing, requested")
 
 
-def test_a_metric_that_nobody_asked_for_is_told_by_its_number() -> None:
+def test_an_unknown_metric_is_named_by_its_number() -> None:
     assert parsed_metrics(attribute(9, struct.pack("=I", 5))) == {"9": 5}
 
 
@@ -374,7 +376,7 @@ SENT = [
 
 
 @pytest.mark.parametrize(("route", "sent"), SENT)
-def test_netlink_is_sent_what_ip_would(route: Route, sent: str) -> None:
+def test_routes_are_sent_over_netlink_as_ip_sends_them(route: Route, sent: str) -> None:
     assert route.request(1).hex() == sent.replace(" ", "")
 
 
@@ -385,7 +387,7 @@ def test_a_neighbour_is_sent_as_ip_would() -> None:
                                       "0011223344550000")
 
 
-def test_a_trials_own_buffers_are_the_clients_and_the_servers() -> None:
+def test_a_trial_sets_the_clients_receive_and_the_servers_send_buffer() -> None:
     """What the scenario says of one stands."""
     rmem, wmem = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
     job = {"buffers": {rmem: "1 2 3", wmem: "4 5 6"}, "sysctls": {"net.ipv4.tcp_frto": "0"}}

@@ -57,7 +57,7 @@ def knows(monkeypatch: pytest.MonkeyPatch, *users: pwd.struct_passwd, home: str 
 
 # What everybody may read -------------------------------------------------------------
 
-def test_of_a_folder_only_what_everybody_reads_is_read(place: Path) -> None:
+def test_only_files_of_a_folder_that_everybody_may_read_are_readable(place: Path) -> None:
     laid(place, open_a=0o644, open_b_c=0o444, ssh_config=0o644)
     assert read_in(place) == ["."]
     laid(place, ssh_key=0o600, closed_a=0o644, shadow=0o640, only_in=0o644)
@@ -146,7 +146,7 @@ def test_local_programs_are_those_that_everybody_reads(place: Path,
 
 
 @pytest.mark.skipif(ME != 0, reason="only root mounts")
-def test_what_is_mounted_into_a_place_is_not_read(place: Path) -> None:
+def test_a_file_system_mounted_into_a_readable_folder_is_not_readable(place: Path) -> None:
     laid(place, home_secret=0o644, opt_a=0o644)
     (place / "opt" / "into it").mkdir()
     subprocess.run(["mount", "--bind", str(place / "home"), str(place / "opt" / "into it")],
@@ -168,8 +168,8 @@ def test_no_command_is_started_in_a_place_with_secrets(folder: str) -> None:
     assert readable.refused(Path(folder).expanduser(), [Path(folder).expanduser()]) == ""
 
 
-def test_a_folder_of_ones_own_is_one_to_start_in(tmp_path: Path,
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_command_may_start_in_a_folder_of_ones_own_without_secrets(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert readable.refused(tmp_path) == ""
     monkeypatch.setenv("HOME", str(tmp_path))
     assert readable.refused(tmp_path / "project" / ".git") == ""
@@ -178,7 +178,8 @@ def test_a_folder_of_ones_own_is_one_to_start_in(tmp_path: Path,
     assert readable.refused(tmp_path / ".aws", [tmp_path / ".aws" / "sso"])
 
 
-def test_the_home_of_anybody_is_one(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_command_is_started_in_the_home_of_any_user(place: Path,
+                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     """Of whoever called sudo, too, whom passwd may know and not list."""
     laid(place, mine_a=0o644, other_a=0o644)
     knows(monkeypatch, user("other", ME, place / "other"), home="/root")

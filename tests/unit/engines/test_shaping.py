@@ -69,7 +69,7 @@ def test_every_parameter_of_netem_is_read_back_and_tested() -> None:
 
 
 @pytest.mark.parametrize("name", PARAMETERS)
-def test_a_parameter_is_asked_and_compared(name: str) -> None:
+def test_each_parameter_of_netem_is_requested_and_compared(name: str) -> None:
     value, words, counted, wrong = PARAMETERS[name]
     requested = replace(Netem(), **{name: value})
     assert words in requested.arguments
@@ -82,7 +82,7 @@ def test_a_parameter_is_asked_and_compared(name: str) -> None:
     assert name in unasked
 
 
-def test_what_is_random_is_seeded_and_says_so() -> None:
+def test_only_a_random_netem_has_a_seed() -> None:
     lossy = Netem(loss_percent=2, seed=7)
     assert lossy.arguments == "limit 1000000 loss random 2% seed 7"
     assert lossy.options.endswith(attribute(14, (7).to_bytes(8, "little")))
@@ -90,7 +90,7 @@ def test_what_is_random_is_seeded_and_says_so() -> None:
     assert Netem(delay_ms=5, seed=7).options == Netem(delay_ms=5).options
 
 
-def test_a_port_that_is_not_as_asked_names_what_differs() -> None:
+def test_a_port_that_is_not_as_requested_names_the_differences() -> None:
     port, _ = star_ports(STAR)
     outer, inner = port.qdiscs
     assert isinstance(inner, Netem)
@@ -123,7 +123,8 @@ def test_the_dumbbell_queues_at_the_router_and_delays_at_each_client() -> None:
 @pytest.mark.parametrize(("queue", "kinds", "said"), [
     ("cake", ["cake"], "cake bandwidth 2000000bit raw flows memlimit 75700"),
     ("fq_codel", ["tbf", "fq_codel"], "fq_codel limit 50 noecn")])
-def test_another_queue_at_the_bottleneck(queue: str, kinds: list[str], said: str) -> None:
+def test_each_queue_of_the_bottleneck_is_installed_and_compared(queue: str, kinds: list[str],
+                                                                said: str) -> None:
     port, _ = replace(DUMBBELL, qdisc=queue).router_ports()
     assert [qdisc.kind for qdisc in port.qdiscs] == kinds
     assert port.commands[-1].endswith(said)
@@ -239,7 +240,7 @@ def test_the_counters_of_a_port_go_on_from_trial_to_trial() -> None:
                                               "to_server": {"queue": 0, "random": 0}}
 
 
-def test_htb_shapes_in_the_place_of_netem_and_is_read_back() -> None:
+def test_htb_shapes_instead_of_netem_and_is_read_back() -> None:
     to_client, to_server = star_ports(Path(
         replace(STAR.down, htb_burst_bytes=15360), replace(STAR.up, htb_burst_bytes=15360)))
     assert to_client.commands == [
@@ -269,7 +270,7 @@ def test_htb_shapes_in_the_place_of_netem_and_is_read_back() -> None:
     assert list(bucket.differences(halved)) == ["htb ceiling 100000, requested 125000"]
 
 
-def test_a_fast_htb_is_told_as_it_is() -> None:
+def test_a_rate_of_htb_above_32_bits_is_read_whole() -> None:
     assert qdiscs.read_htb_class(HtbShaper(100_000_000, 15360).class_options).rate == 12_500_000_000
     with pytest.raises(ValueError, match="not options of a class"):
         qdiscs.read_htb_class(attribute(1, b"1234"))
@@ -279,8 +280,8 @@ def test_a_fast_htb_is_told_as_it_is() -> None:
     ({"loss_percent": 0.0}, False), ({}, True), ({"loss_percent": 0.0, "jitter_ms": 1.0}, True),
     *(({"loss_percent": 0.0, "qdisc": qdisc}, True) for qdisc in ("fq", "fq_codel", "cake")),
     ({"loss_percent": 0.0, "htb_burst_bytes": 1600}, True)])
-def test_what_has_a_memory_is_made_for_each_trial(changes: dict[str, float | str],
-                                                  remembers: bool) -> None:
+def test_qdiscs_that_remember_packets_are_made_anew_for_each_trial(
+        changes: dict[str, float | str], remembers: bool) -> None:
     """A queue that counts its drops, or a pacer's flows, would tell a trial of the one before."""
     path = replace(STAR, down=replace(STAR.down, **changes))  # type: ignore[arg-type]
     assert shaping.remembers(path) == remembers
@@ -314,7 +315,8 @@ SENT: list[tuple[Netem | Queue, int, str]] = [
 
 
 @pytest.mark.parametrize(("qdisc", "number", "sent"), SENT)
-def test_a_kernel_is_sent_what_tc_would(qdisc: Netem | Queue, number: int, sent: str) -> None:
+def test_qdiscs_are_sent_over_netlink_as_tc_sends_them(qdisc: Netem | Queue, number: int,
+                                                       sent: str) -> None:
     assert qdiscs.request(1, number, qdisc.kind, qdisc.options).hex() == sent.replace(" ", "")
 
 
@@ -344,7 +346,7 @@ def test_a_delay_is_read_back_as_it_was_sent(delay_ms: float) -> None:
     assert abs(told - delay_ms) < 0.0005 + 64e-6
 
 
-def test_what_a_kernel_tells_is_read() -> None:
+def test_a_qdisc_is_read_with_its_counters() -> None:
     counters = (attribute(1, struct.pack("=QII", 1 << 40, 12, 0))
                 + attribute(3, struct.pack("=5I", 3, 4000, 5, 6, 7)))
     answer = (struct.pack("=BxxxiIII", 0, 9, 2 << 16, 0x10001, 0) + attribute(1, b"netem\0")
@@ -383,13 +385,13 @@ def test_attributes_come_back_as_they_were_packed() -> None:
             attributes(cut)
 
 
-def test_a_question_is_answered(kernel: Netlink) -> None:
+def test_netlink_answers_questions_about_routes_and_qdiscs(kernel: Netlink) -> None:
     answers = kernel.ask([], links.RTM_GETROUTE, Route.question())
     assert answers and all(answer[0] == socket.AF_INET for answer in answers)
     assert kernel.ask([], qdiscs.GETQDISC, qdiscs.question()) is not None
 
 
-def test_what_is_refused_is_named_and_nothing_is_left_behind(kernel: Netlink) -> None:
+def test_a_refused_request_is_named_and_leaves_no_answers_behind(kernel: Netlink) -> None:
     """Messages that are too short to be routes: a kernel refuses them, whoever sends them."""
     short = (links.RTM_NEWROUTE, b"\2\0\0\0")
     for requests in ([short], [short, short]):
@@ -400,7 +402,7 @@ def test_what_is_refused_is_named_and_nothing_is_left_behind(kernel: Netlink) ->
     assert answers == kernel.ask([], links.RTM_GETROUTE, Route.question())
 
 
-def test_a_question_that_is_refused_is_the_last(kernel: Netlink) -> None:
+def test_a_refused_question_is_named_as_the_last_request(kernel: Netlink) -> None:
     with pytest.raises(RequestRefused) as refused:
         kernel.ask([], 0x3FF0, b"")
     assert refused.value.number == 0
@@ -408,7 +410,8 @@ def test_a_question_that_is_refused_is_the_last(kernel: Netlink) -> None:
 
 # netem's table of the normal distribution --------------------------------------------
 
-def test_the_table_is_looked_for_where_distributions_keep_it(tmp_path: pathlib.Path) -> None:
+def test_the_table_of_jitter_is_searched_where_distributions_keep_it(
+        tmp_path: pathlib.Path) -> None:
     below = tmp_path / "some-machine" / "tc"
     below.mkdir(parents=True)
     (below / "normal.dist").write_text("# a comment\n -32768 7\n 32767\n")

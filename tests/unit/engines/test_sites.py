@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import experiment
-from firstflight.commands.engines import planned
+from firstflight.commands.engines import plan_engine
 from firstflight.commands.request import Measuring
 from firstflight.runs.kinds import memory_mb_of
 from firstflight.testbed import guests, site_store
@@ -51,7 +51,7 @@ def test_a_site_that_is_missing_or_was_changed_is_named() -> None:
     assert "measure it again from its file" in site_store.missing([job(digest)])["a"]
 
 
-def test_the_store_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_store_drops_the_site_used_least_recently(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site_store, "MOST_SITES", 2)
     sites = [replace(SITE, url=f"https://a.test/{number}") for number in range(3)]
     first, second = map(site_store.put, sites[:2])
@@ -63,7 +63,7 @@ def test_the_store_does_not_grow_for_ever(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 @pytest.mark.parametrize("digest", ["", "../../etc/passwd", "A" * 64, "a" * 63, "a" * 64 + "\n"])
-def test_a_site_is_named_by_a_digest_only(digest: str) -> None:
+def test_a_name_that_is_no_digest_is_refused(digest: str) -> None:
     with pytest.raises(ValueError, match="is no SHA-256"):
         site_store.place_of(digest)
 
@@ -77,24 +77,25 @@ def test_a_browsers_guest_has_its_site_fonts_and_more_memory() -> None:
     assert guest_for([other], {}).memory_mb == 512 and not guest_for([other], {}).sites
 
 
-def test_the_number_of_guests_of_a_browser_follows_from_their_memory() -> None:
-    """Where it is chosen, and where a run is only planned."""
+def test_a_browsers_guests_need_more_memory_than_others() -> None:
+    """By memory_mb_of, and in the number of guests that a dry run plans."""
     browsed = stored_browsed.load("http2").trial
     listed = replace(browsed, site="", site_bytes=0)
     assert memory_mb_of([listed, listed]) == MEMORY_MB
     assert memory_mb_of([listed, browsed]) == BROWSER_MEMORY_MB
     room = (available(MEMINFO) or 0) // BROWSER_MEMORY_MB + 1
     with pytest.raises(EngineCannot, match=f"--jobs {room}: .* {room * BROWSER_MEMORY_MB} MB"):
-        planned(Measuring(jobs=room), memory_mb_of([browsed]))
-    assert planned(Measuring(jobs=room), memory_mb_of([listed])) == ("uml", room)
+        plan_engine(Measuring(jobs=room), memory_mb_of([browsed]))
+    assert plan_engine(Measuring(jobs=room), memory_mb_of([listed])) == ("uml", room)
 
 
-def test_a_store_may_be_that_of_another_machine(tmp_path: Path) -> None:
+def test_within_another_machines_store_only_its_sites_are_found(tmp_path: Path) -> None:
     here = site_store.put(SITE)
     with site_store.within(tmp_path / "sent"):
         assert site_store.missing([job(here)])
         there = site_store.put(replace(SITE, url="https://a.test/x"))
-    assert not site_store.missing([job(here)]) and site_store.missing([job(there)])
+    assert not site_store.missing([job(here)])
+    assert site_store.missing([job(there)])
 
 
 def test_pages_of_both_clients_in_one_run_go_to_guests_of_their_own() -> None:

@@ -61,7 +61,7 @@ def engine(tmp_path: Path) -> UmlEngine:
     return UmlEngine(kernel, 1)
 
 
-def test_what_was_unpacked_is_found_whole(made: Path) -> None:
+def test_an_unpacked_system_passes_its_check(made: Path) -> None:
     assert system.check(made) == system.check_content(made) == {"curl": "8.14", "base-files": "13"}
     os.utime(made / "usr/bin/curl", (1, 1))
     assert system.check(made), "another time with the same content is no damage"
@@ -77,8 +77,8 @@ def test_what_was_unpacked_is_found_whole(made: Path) -> None:
     (lambda root: (root / system.CONTENTS).unlink(), "No such file"),
     (lambda root: (root / system.CONTENTS).write_text("{}"), "files"),
     (lambda root: (root / system.CONTENTS).write_text("{"), "damaged")])
-def test_what_was_changed_is_not_used(made: Path, tmp_path: Path, harm: Callable[[Path], None],
-                                      words: str) -> None:
+def test_a_changed_system_is_refused_with_the_command_that_repairs_it(
+        made: Path, tmp_path: Path, harm: Callable[[Path], None], words: str) -> None:
     harm(made)
     with pytest.raises(system.Damaged, match=words):
         system.check(made)
@@ -159,7 +159,7 @@ def test_apt_uses_folders_and_lists_of_its_own(tmp_path: Path,
     assert f"signed-by={debian.KEYRING}" in (tmp_path / "sources.list").read_text()
 
 
-def test_a_mirror_that_does_not_answer_is_said_in_one_line_and_the_same_command_goes_on(
+def test_a_mirror_without_an_answer_is_reported_and_the_next_run_continues(
         cache: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capfd: pytest.CaptureFixture[str]) -> None:
     if not debian.KEYRING.exists():
@@ -174,7 +174,7 @@ def test_a_mirror_that_does_not_answer_is_said_in_one_line_and_the_same_command_
     assert not system.folder().exists()
 
 
-def test_a_full_disk_and_a_missing_keyring_are_said_before(
+def test_a_full_disk_and_a_missing_keyring_are_reported_before_downloading(
         cache: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(debian, "NEEDED_MB", 10**9)
     assert debian.main(["make"]) == 4
@@ -187,7 +187,7 @@ def test_a_full_disk_and_a_missing_keyring_are_said_before(
     assert "./install.sh --with-pq installs them" in capfd.readouterr().err
 
 
-def test_what_is_whole_is_left_and_what_is_not_is_removed(made: Path) -> None:
+def test_make_leaves_a_whole_system_untouched_and_remove_deletes_it(made: Path) -> None:
     contents = made / system.CONTENTS
     before = contents.stat()
     assert debian.main(["make"]) == debian.main(["check"]) == 0
@@ -216,7 +216,7 @@ def test_more_guests_than_memory_are_refused_with_the_most_that_fit(tmp_path: Pa
         guests(3, path, memory_mb=1024)
 
 
-def test_by_default_one_a_core_as_far_as_memory_goes(tmp_path: Path) -> None:
+def test_the_default_is_a_guest_for_each_core_that_memory_allows(tmp_path: Path) -> None:
     assert guests(None, meminfo(tmp_path, 10**6)) == os.cpu_count()
     assert guests(None, meminfo(tmp_path, MEMORY_MB), memory_mb=2 * MEMORY_MB) == 1
     assert guests(None, meminfo(tmp_path, 5)) == 1 == guests(1, meminfo(tmp_path, 5))
@@ -246,7 +246,7 @@ def started(tmp_path: Path, code: str) -> Program:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="entering a network namespace takes root")
-def test_a_kernel_tells_of_connections_by_their_port() -> None:
+def test_sockets_of_a_port_are_watched_with_their_initial_window() -> None:
     """While nothing is acknowledged the window is the initial one of the kernel, 10 segments."""
     sockets = Sockets(os.getpid())
     with socket.create_server(("127.0.0.1", 0)) as listener:
@@ -287,7 +287,7 @@ def test_a_watch_of_so_many_connections_asks_until_it_has_one_sample_of_each() -
     assert asked == [443] * 2 and [sample.client_port for sample in watch.samples] == [0, 1]
 
 
-def test_the_configuration_of_nginx_says_what_a_trial_asks() -> None:
+def test_the_configuration_of_nginx_has_what_a_trial_requests() -> None:
     tls = TlsParameters(chain_bytes=4000, tickets=1, record_bytes=4096).tls_settings(0)
     requested = nginx.Settings.of_trial("10.0.0.2", 8443, [HostChain((), FILES)], tls)
     text = nginx.configuration(requested, Path("/f"), Path("/b"))
@@ -325,7 +325,7 @@ def test_where_nginx_is_missing_a_trial_is_skipped(monkeypatch: pytest.MonkeyPat
         ExternalServers._nginx(others, {"paths": ["/1"]}, None)
 
 
-def test_a_server_starts_anew_where_its_connections_would_inherit_others_sysctls() -> None:
+def test_a_server_is_restarted_before_a_trial_with_other_sysctls() -> None:
     """A connection has some of them as they were when its server began to listen."""
     spec = ServerSpec("nginx", "the same", list, Path(), bool)
     others: Any = SimpleNamespace(running=None, settings=None, _nginx=lambda *_: spec)
@@ -342,7 +342,7 @@ def test_a_server_starts_anew_where_its_connections_would_inherit_others_sysctls
     assert len(started) == 3 and started[0] == started[2] != started[1]
 
 
-def test_what_a_machine_lacks_is_no_failure_of_a_trial(tmp_path: Path) -> None:
+def test_a_trial_that_the_machine_lacks_a_program_for_is_skipped(tmp_path: Path) -> None:
     def prepare(_: Any) -> None:
         raise Lacking("nginx is missing")
     bench: Any = SimpleNamespace(sysctls={}, prepare=prepare, add_recorded=lambda observation: None)
@@ -351,7 +351,7 @@ def test_what_a_machine_lacks_is_no_failure_of_a_trial(tmp_path: Path) -> None:
     assert made._observe(bench, {"id": "t"}) == {"trial": "t", "skipped": "nginx is missing"}
 
 
-def test_a_command_is_told_where_to_listen_and_what_to_show() -> None:
+def test_a_command_of_ones_own_gets_its_port_and_certificate() -> None:
     *_, program, requested = own_command(OWN, 8443, FILES)
     assert Path(program).is_file()
     assert '"command": ["serve", "-p8443", "10.0.0.2", "/c/chain.pem", "/c/key.pem"]' in requested
@@ -370,8 +370,8 @@ def test_a_program_that_ends_says_why(tmp_path: Path, code: str, says: str) -> N
     program.stop()
 
 
-def test_what_ignores_sigterm_is_killed_with_its_children(tmp_path: Path,
-                                                          monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_ignores_sigterm_is_killed_with_its_children(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("firstflight.testbed.servers.program.TERM_S", 0.5)
     program = started(tmp_path, "import os, signal, time\n"
                       "signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
@@ -452,7 +452,7 @@ def test_a_patch_gets_the_files_that_it_changes(source: Path) -> None:
     assert split(source, PATCH + NEW) == ([], PATCH + NEW, {"net/tcp.c"})
 
 
-def test_what_the_guest_has_no_part_of_is_left_out(source: Path) -> None:
+def test_parts_of_a_patch_outside_the_guests_source_are_left_out(source: Path) -> None:
     left_out, rest, _ = split(source, DOCUMENT + PATCH)
     assert (left_out, rest) == (["Documentation/tcp.rst"], PATCH)
 
@@ -474,8 +474,7 @@ def test_what_the_guest_has_no_part_of_is_left_out(source: Path) -> None:
        "+/home/me\n\\ No newline at end of file\n", "makes or changes a link, crypto")
       for line in ("new file mode 120000", "new mode 120000", "new file mode 160000",
                    "index 1..2 120000"))])
-def test_a_patch_that_cannot_be_is_refused(source: Path, patch: str,
-                                           why: str) -> None:
+def test_an_invalid_patch_is_refused(source: Path, patch: str, why: str) -> None:
     with pytest.raises(trees.Refused, match=why):
         split(source, patch)
 
@@ -522,7 +521,8 @@ CONTEXT = """\
      {"net/tcp.c", "net/udp.c", "net/new.c"}),
     (NEW.replace("+new", "+-- a/net/gone.c").replace("+1 @@", "+1,2 @@") + "+++ b/net/gone.c\n",
      {"net/tcp.c", "net/udp.c", "net/new.c"})])
-def test_what_patch_takes_is_taken(source: Path, patch: str, files: set[str]) -> None:
+def test_every_patch_that_patch_applies_is_accepted(source: Path, patch: str,
+                                                    files: set[str]) -> None:
     """New files by their date, context diffs, one of two names, mail, names with escapes."""
     (source.parent / "changed").mkdir()
     (source.parent / "my.patch").write_text(patch, "utf-8", "surrogateescape")
@@ -565,7 +565,7 @@ def test_a_change_of_a_mode_alone_is_no_change(source: Path) -> None:
     ("patching file net/tcp.c\nReversed (or previously applied) patch detected!  Skipping patch.\n",
      "net/tcp.c: it is applied already"),
     ("patch: **** malformed patch at line 7: x\n", "its line 7 is no line of a patch")])
-def test_why_a_patch_failed_has_file_and_line(output: str, why: str) -> None:
+def test_the_reason_of_a_failed_patch_names_file_and_line(output: str, why: str) -> None:
     assert trees.why(output).startswith(why)
 
 

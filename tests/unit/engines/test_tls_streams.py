@@ -47,7 +47,7 @@ def test_records_are_found_however_they_are_cut(size: int) -> None:
     assert reported(*cut(size)) == WHOLE
 
 
-def test_what_is_sent_again_counts_once() -> None:
+def test_retransmitted_bytes_of_a_record_count_once() -> None:
     segments = cut(100)
     again = [frame(250, SENT[250:450]), *segments[:3]]  # of other lengths, too
     assert reported(*segments[:4], *again, *segments[4:]) == WHOLE
@@ -59,13 +59,13 @@ def test_a_stream_with_a_gap_is_not_reported() -> None:
     assert reported(*segments[:2], *segments[3:]) == []
 
 
-def test_what_goes_without_tls_or_to_a_server_is_no_record() -> None:
+def test_segments_without_tls_or_from_the_client_have_no_records() -> None:
     assert reported(*(frame(0, SENT, source=source) for source in (80, 600, 40001))) == [
         (40000, [])]
     assert reported(frame(0, SENT, source=80), syn_port=80) == []
 
 
-def test_connections_are_apart_and_one_without_its_beginning_is_none() -> None:
+def test_records_are_read_per_connection_and_need_its_beginning() -> None:
     assert reported(frame(0, SENT, port=40001), *cut(700)) == WHOLE
 
 

@@ -39,8 +39,8 @@ def test_in_a_guest_programs_queue_and_packets_come_first(
     assert (tmp_path / "sched_rr_timeslice_ms").read_text() == "1"
 
 
-def test_on_a_machine_nothing_changes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                      asked: list[tuple[int, int, int]]) -> None:
+def test_outside_a_guest_the_order_does_not_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+                                                   asked: list[tuple[int, int, int]]) -> None:
     monkeypatch.setattr(turns, "SEED_FILE", tmp_path / "none")
     turns.take_turns()
     assert not asked

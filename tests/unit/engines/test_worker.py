@@ -1,4 +1,4 @@
-"""Engines, their workers and clusters: what is exchanged, what cannot be, who gets what."""
+"""Workers, the choice of an engine, kernels that are exported, and clusters' addresses."""
 
 from __future__ import annotations
 
@@ -34,8 +34,8 @@ from vtime.console import EngineCannot, EngineError
 from vtime.kernel.exchange import MEMBERS, ImportRefused, export_kernel, import_kernel
 
 
-class Noting:
-    """A bench that notes what it is to measure, and fails on the first of it."""
+class NotingBench:
+    """A bench that only notes which trials it is given, and fails at the first one."""
 
     sysctls: dict[str, dict[str, str]] = {}
 
@@ -69,25 +69,25 @@ TRIALS = [fetch("slow", "curl", 90), fetch("quick", "curl", 61), fetch("other", 
 @pytest.mark.parametrize(("trials", "warm_up", "before"), [
     (TRIALS, True, ["quick", "other"]), (TRIALS, False, []),
     ([{"id": "load", "alone": True, "deadline_s": 9, "kind": "load"}], True, [])])
-def test_what_is_fetched_before_the_first_trial_is_not_recorded(
-        trials: list[dict[str, Any]], warm_up: bool, before: list[str], tmp_path: Path,
-        monkeypatch: pytest.MonkeyPatch) -> None:
-    bench = Noting()
+def test_warm_up_fetches_are_not_recorded(trials: list[dict[str, Any]], warm_up: bool,
+                                          before: list[str], tmp_path: Path,
+                                          monkeypatch: pytest.MonkeyPatch) -> None:
+    bench = NotingBench()
     monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
     folder = JobFolder(tmp_path / "job", trials, {}, warm_up=warm_up)
     assert worker.main(folder.path, tmp_path) == 0
     names = [trial["id"] for trial in trials]
     assert bench.measured == before + names
-    told = [line for line in map(json.loads, folder.new_lines()) if "trial" in line]
-    assert [(line["trial"], line["number"]) for line in told] == [
+    reported = [line for line in map(json.loads, folder.new_lines()) if "trial" in line]
+    assert [(line["trial"], line["number"]) for line in reported] == [
         (name, number) for number, name in enumerate(names, start=len(before) + 1)]
-    assert ("error" in told[0]) == (not before)  # what was cold is forgotten
+    assert ("error" in reported[0]) == (not before)  # an error of the warm-up is not reported
 
 
 def test_a_program_that_ended_fails_no_other_trial(tmp_path: Path,
                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    """The worker stops at the trial whose program it was, and says that another has to go on."""
-    bench = Noting(worker.ProgramEnded)
+    """The worker stops at the trial whose program ended, and reports that it cannot go on."""
+    bench = NotingBench(worker.ProgramEnded)
     monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
     folder = JobFolder(tmp_path / "job", TRIALS, {})
     assert worker.main(folder.path, tmp_path) == 1
@@ -96,10 +96,10 @@ def test_a_program_that_ended_fails_no_other_trial(tmp_path: Path,
     assert trial["error"] == "cold" and end == {"stage": "broken", "reason": "cold"}
 
 
-def test_what_the_kernel_lacks_fails_no_trial(tmp_path: Path,
-                                              monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_kernel_that_lacks_something_fails_no_trial(tmp_path: Path,
+                                                      monkeypatch: pytest.MonkeyPatch) -> None:
     """It would fail all of them: the worker says that this kernel cannot."""
-    bench = Noting(KernelLacks)
+    bench = NotingBench(KernelLacks)
     monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
     folder = JobFolder(tmp_path / "job", TRIALS, {})
     assert worker.main(folder.path, tmp_path) == 4
@@ -110,9 +110,10 @@ def test_what_the_kernel_lacks_fails_no_trial(tmp_path: Path,
 @pytest.mark.parametrize(("code", "is_full"), [
     (errno.ENOSPC, True), (errno.EDQUOT, True), (errno.EFBIG, True), (errno.EROFS, True),
     (errno.EIO, False)])
-def test_a_folder_that_takes_no_more_is_no_failure_of_the_workers(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, code: int, is_full: bool) -> None:
-    bench = Noting(lambda words: OSError(code, os.strerror(code)))
+def test_a_full_folder_stops_the_worker_without_a_failure(tmp_path: Path,
+                                                          monkeypatch: pytest.MonkeyPatch,
+                                                          code: int, is_full: bool) -> None:
+    bench = NotingBench(lambda words: OSError(code, os.strerror(code)))
     monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
     folder = JobFolder(tmp_path / "job", TRIALS, {})
     assert worker.main(folder.path, tmp_path) == 1
@@ -122,8 +123,8 @@ def test_a_folder_that_takes_no_more_is_no_failure_of_the_workers(
 
 
 def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A million would not fit into a guest: the last one is not read before the first ran."""
-    bench = Noting()
+    """A million of them would not fit into a guest's memory."""
+    bench = NotingBench()
     monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: bench)
     folder = JobFolder(tmp_path / "job", TRIALS, {})
     with (folder.path / "trials1.jsonl").open("a") as file:
@@ -136,8 +137,8 @@ def test_trials_are_read_one_at_a_time(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_a_worker_that_waits_takes_file_after_file(tmp_path: Path,
                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    """On one bench, which keeps its network and programs. It looks again until it is killed."""
-    bench, later = Noting(), [[fetch("second", "curl", 9)], [fetch("third", "curl", 9)]]
+    """It keeps one bench with its network and programs, and looks again until it is killed."""
+    bench, later = NotingBench(), [[fetch("second", "curl", 9)], [fetch("third", "curl", 9)]]
     folder = JobFolder(tmp_path / "job", TRIALS, {}, waits=True)
 
     def sleep(_: float) -> None:
@@ -156,7 +157,7 @@ def test_a_worker_that_waits_takes_file_after_file(tmp_path: Path,
 def test_a_worker_whose_engine_is_gone_does_not_wait_for_ever(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[float] = []
-    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: Noting())
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: NotingBench())
     monkeypatch.setattr(worker.time, "sleep", looks.append)
     monkeypatch.setattr(worker, "MOST_LOOKS", 50)
     folder = JobFolder(tmp_path / "job", TRIALS, {}, waits=True)
@@ -165,12 +166,12 @@ def test_a_worker_whose_engine_is_gone_does_not_wait_for_ever(
 
 def test_trials_begin_on_the_grid_of_the_guests_clock(tmp_path: Path,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    """So each meets the same rounding of its timers, whatever ran before it.
+    """So the timers of each trial are rounded alike, whatever ran before it.
 
-    To the nanosecond: the last sleep before it is always as long.
+    The last sleep is always equally long, so a trial begins exactly on the nanosecond.
     """
     slept: list[int] = []
-    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: Noting())
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: NotingBench())
     monkeypatch.setattr(worker.time, "monotonic_ns", lambda: 10**16 + 1)
     monkeypatch.setattr(worker, "sleep_until", slept.append)
     for align_s in (4.096, 0.0):
@@ -187,7 +188,7 @@ def test_date_and_random_numbers_restart_before_a_trials_network_and_at_its_star
     seed_file = tmp_path / "seed"
     seed_file.touch()
 
-    class Drawing(Noting):
+    class Drawing(NotingBench):
         def prepare(self, trial: Job) -> None:
             done.append(("prepare", seed_file.read_text()))
 
@@ -241,10 +242,11 @@ def test_a_machine_that_is_no_guest_keeps_its_date(tmp_path: Path,
     restart.Restart(tmp_path / "none").begin(TRIALS[0])
 
 
-def test_a_jitter_does_not_take_a_packet_back_before_the_clock_began(
+def test_a_trial_with_jitter_begins_later_than_its_largest_jitter(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """netem may take a packet's time back by the jitter, but not to before the clock's zero."""
     slept: list[int] = []
-    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: Noting())
+    monkeypatch.setattr(worker, "bench_of", lambda kind: lambda *_: NotingBench())
     monkeypatch.setattr(worker.time, "monotonic_ns", lambda: 10**9)
     monkeypatch.setattr(worker, "sleep_until", slept.append)
     trials = [TRIALS[0] | {"network": {"down": {"jitter_ms": jitter_ms}}} for jitter_ms
@@ -263,8 +265,8 @@ def test_a_sleep_ends_at_the_nanosecond_and_not_before() -> None:
         worker.sleep_until(-10**9)
 
 
-def test_in_real_time_the_first_fetch_is_asked_not_to_count(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_host_engine_asks_its_worker_to_warm_up(tmp_path: Path,
+                                                    monkeypatch: pytest.MonkeyPatch) -> None:
     def started(job: JobFolder, *_: Any) -> None:
         job.lines.close()
         raise EngineError((job.path / "job.json").read_text())
@@ -275,8 +277,8 @@ def test_in_real_time_the_first_fetch_is_asked_not_to_count(
     assert json.loads(str(requested.value))["warm_up"] is True
 
 
-def test_another_systems_programs_do_not_run_on_this_kernel(tmp_path: Path) -> None:
-    """Such a trial is skipped, and what would bring it is said; without others nothing starts."""
+def test_the_host_engine_skips_trials_with_another_systems_programs(tmp_path: Path) -> None:
+    """It says that only guests have such programs. With no other trial, no worker is started."""
     requested = [{**TRIALS[0], "system": system.NEWER}]
     (seen,) = engine.HostEngine().run(requested, {}, tmp_path)
     assert seen.trial_id == "slow" and seen.content == {"skipped": system.ONLY_IN_GUESTS}
@@ -298,14 +300,14 @@ def not_built(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("built")
-def test_the_guest_is_taken_where_its_kernel_is_built() -> None:
+def test_auto_chooses_the_guest_if_its_kernel_is_built() -> None:
     assert [engine.choose_engine(name, 2).name for name in ("auto", "uml", "host")] == [
         "uml", "uml", "host"]
     assert engine.choose_engine("auto", 2).jobs == 2 and engine.choose_engine("uml", 1).exact
 
 
 @pytest.mark.usefixtures("not_built")
-def test_without_it_auto_takes_this_kernel_and_uml_says_what_to_do() -> None:
+def test_without_a_built_kernel_auto_chooses_the_host_and_uml_is_refused() -> None:
     chosen = engine.choose_engine("auto", 2)
     assert (chosen.name, chosen.jobs, chosen.exact) == ("host", 1, False)
     with pytest.raises(EngineCannot, match=r"run ./install.sh"):
@@ -321,7 +323,7 @@ def test_more_guests_than_this_machine_has_memory_for_are_refused() -> None:
 
 def test_the_host_engine_says_what_this_machine_lacks(tmp_path: Path,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    """Before anything starts, and after its worker has found it out."""
+    """Root, before anything starts; netem and other modules, when its worker reports them."""
     trial = {"id": "t", "kind": "fetch", "client": "curl", "deadline_s": 60.0, "network": {}}
     monkeypatch.setattr(engine.os, "geteuid", lambda: 1000)
     with pytest.raises(EngineCannot, match="needs root: sudo ./run.sh --engine host"):
@@ -329,7 +331,8 @@ def test_the_host_engine_says_what_this_machine_lacks(tmp_path: Path,
     assert not list(tmp_path.iterdir())
     monkeypatch.setattr(engine.os, "geteuid", lambda: 0)
     for reason, advised in (("no netem here", True), ("no congestion control x", False)):
-        monkeypatch.setattr(engine, "WorkerProcess", saying({"stage": "cannot", "reason": reason}))
+        report = {"stage": "cannot", "reason": reason}
+        monkeypatch.setattr(engine, "WorkerProcess", worker_that_reports(report))
         with pytest.raises(EngineCannot, match=f"^the worker reports: {reason}") as caught:
             list(engine.HostEngine().run([trial], {}, tmp_path / reason))
         assert str(caught.value).endswith(f"; {engine.netem_advice()}") is advised
@@ -341,7 +344,7 @@ def test_the_host_engine_says_what_this_machine_lacks(tmp_path: Path,
                                      " Permission denied"])
 def test_a_machine_that_refuses_namespaces_to_root_is_told_what_to_do(
         refusal: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As containers do; it was a worker that stopped, of which nobody knew what to do about it."""
+    """As containers do. Only the worker's end would be reported otherwise, and no remedy."""
     (tmp_path / "unshare").write_text(f"#!/bin/sh\necho '{refusal}' >&2\nexit 1\n")
     (tmp_path / "unshare").chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
@@ -352,8 +355,8 @@ def test_a_machine_that_refuses_namespaces_to_root_is_told_what_to_do(
         list(engine.HostEngine().run([trial], {}, tmp_path))
 
 
-def saying(line: dict[str, Any]) -> Callable[..., WorkerProcess]:
-    """Starts a worker that says this line and ends, in the place of one in namespaces."""
+def worker_that_reports(line: dict[str, Any]) -> Callable[..., WorkerProcess]:
+    """Stands in for WorkerProcess: starts a process that reports this line and ends."""
     def started(job: JobFolder, trials: list[dict[str, Any]], command: list[str], *more: Any
                 ) -> WorkerProcess:
         words = [sys.executable, "-S", "-c",
@@ -362,7 +365,7 @@ def saying(line: dict[str, Any]) -> Callable[..., WorkerProcess]:
     return started
 
 
-# What is exchanged with a builder -----------------------------------------------------
+# Kernels that are exported and imported -----------------------------------------------
 
 KEY, SOURCE = "0123456789abcdef", "ab" * 32
 WITH_FLAGS = {"configuration": KEY, "compiler": "gcc 12"}
@@ -370,7 +373,7 @@ WITH_FLAGS = {"configuration": KEY, "compiler": "gcc 12"}
 
 @pytest.fixture
 def built_folder(tmp_path: Path) -> Path:
-    """A kernel of the cache, as far as its file is concerned."""
+    """A folder of the cache with a kernel's files; the kernel itself cannot run."""
     folder = tmp_path / "built"
     folder.mkdir()
     for name, content in (("linux", b"\x7fELF kernel"), ("config", b"CONFIG_UML=y\n"),
@@ -384,18 +387,20 @@ def built_folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def file(built_folder: Path, tmp_path: Path) -> Path:
+def exported(built_folder: Path, tmp_path: Path) -> Path:
+    """The file of an exported kernel."""
     export_kernel(built_folder, tmp_path / "kernel.tar")
     return tmp_path / "kernel.tar"
 
 
 @pytest.fixture
 def empty(tmp_path: Path) -> Path:
+    """An empty folder, into which a kernel is imported."""
     (tmp_path / "here").mkdir()
     return tmp_path / "here"
 
 
-def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
+def write_tar(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
     with tarfile.open(path, "w") as tar:
         for member, content in members:
             member.size = len(content)
@@ -403,15 +408,17 @@ def tar_of(path: Path, *members: tuple[tarfile.TarInfo, bytes]) -> Path:
     return path
 
 
-def refused(file: Path, folder: Path, requested: dict[str, str] | None = None) -> str:
+def refusal_of(file: Path, folder: Path, requested: dict[str, str] | None = None) -> str:
+    """The message with which the import of a file is refused."""
     with pytest.raises(ImportRefused) as caught:
         import_kernel(file, folder, WITH_FLAGS if requested is None else requested)
     assert not list(folder.iterdir()), "nothing is written"
     return str(caught.value)
 
 
-def test_what_is_exported_is_taken(built_folder: Path, file: Path, empty: Path) -> None:
-    import_kernel(file, empty, {**WITH_FLAGS, "source": SOURCE})
+def test_an_exported_kernel_is_imported_whole(built_folder: Path, exported: Path,
+                                              empty: Path) -> None:
+    import_kernel(exported, empty, {**WITH_FLAGS, "source": SOURCE})
     assert {path.name: path.read_bytes() for path in empty.iterdir()} == {
         **{name: (built_folder / name).read_bytes() for name in MEMBERS},
         "source": b"linux-source-7.2, imported\n"}
@@ -423,9 +430,9 @@ def test_what_is_exported_is_taken(built_folder: Path, file: Path, empty: Path) 
      "another recipe or configuration: 0123456789abcdef, and here it is 4567"),
     ("compiler", "gcc 14", "another compiler: gcc 12, and here it is gcc 14"),
     ("source", "ef01", "another source: abab")])
-def test_a_kernel_that_was_made_otherwise_is_refused(file: Path, empty: Path, name: str,
-                                                     here: str, why: str) -> None:
-    assert why in refused(file, empty, {**WITH_FLAGS, name: here})
+def test_a_kernel_built_differently_is_refused(exported: Path, empty: Path, name: str, here: str,
+                                               why: str) -> None:
+    assert why in refusal_of(exported, empty, {**WITH_FLAGS, name: here})
 
 
 @pytest.mark.parametrize("name", ["linux", "config"])
@@ -433,59 +440,62 @@ def test_a_changed_byte_is_refused(built_folder: Path, tmp_path: Path, empty: Pa
                                    name: str) -> None:
     (built_folder / name).write_bytes(b"!" + (built_folder / name).read_bytes()[1:])
     export_kernel(built_folder, tmp_path / "changed.tar")
-    assert f"its {name} is damaged" in refused(tmp_path / "changed.tar", empty)
+    assert f"its {name} is damaged" in refusal_of(tmp_path / "changed.tar", empty)
 
 
 @pytest.mark.parametrize("name", ["../linux", "/linux", "sub/linux", "linux2", "."])
-def test_no_path_and_no_other_name_is_taken(tmp_path: Path, empty: Path, name: str) -> None:
-    assert "each once, and no links" in refused(
-        tar_of(tmp_path / "f.tar", (tarfile.TarInfo(name), b"x")), empty)
+def test_members_with_paths_or_unknown_names_are_refused(tmp_path: Path, empty: Path,
+                                                         name: str) -> None:
+    assert "each once, and no links" in refusal_of(
+        write_tar(tmp_path / "f.tar", (tarfile.TarInfo(name), b"x")), empty)
 
 
 @pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE, tarfile.DIRTYPE,
                                   tarfile.FIFOTYPE, tarfile.CHRTYPE])
-def test_nothing_but_regular_files_is_taken(tmp_path: Path, empty: Path, kind: bytes) -> None:
+def test_members_other_than_regular_files_are_refused(tmp_path: Path, empty: Path,
+                                                      kind: bytes) -> None:
     link = tarfile.TarInfo("linux")
     link.type, link.linkname = kind, "/etc/passwd"
-    assert "no links" in refused(tar_of(tmp_path / "f.tar", (link, b"")), empty)
+    assert "no links" in refusal_of(write_tar(tmp_path / "f.tar", (link, b"")), empty)
 
 
-def test_a_member_twice_or_not_at_all_is_refused(tmp_path: Path, empty: Path) -> None:
+def test_a_repeated_or_missing_member_is_refused(tmp_path: Path, empty: Path) -> None:
     twice = [(tarfile.TarInfo("version"), b"1"), (tarfile.TarInfo("version"), b"2")]
-    assert "each once" in refused(tar_of(tmp_path / "f.tar", *twice), empty)
-    assert "lacks config, inputs, linux, source" in refused(
-        tar_of(tmp_path / "f.tar", twice[0]), empty)
+    assert "each once" in refusal_of(write_tar(tmp_path / "f.tar", *twice), empty)
+    assert "lacks config, inputs, linux, source" in refusal_of(
+        write_tar(tmp_path / "f.tar", twice[0]), empty)
 
 
-def test_what_is_far_too_large_is_refused(tmp_path: Path, empty: Path) -> None:
+def test_a_member_or_file_far_too_large_is_refused(tmp_path: Path, empty: Path) -> None:
     large = (tarfile.TarInfo("version"), bytes(MEMBERS["version"] + 1))
-    assert "more than" in refused(tar_of(tmp_path / "f.tar", large), empty)
+    assert "more than" in refusal_of(write_tar(tmp_path / "f.tar", large), empty)
     with (tmp_path / "f.tar").open("ab") as file:
         file.truncate(1 << 30)
-    assert "far more than a kernel" in refused(tmp_path / "f.tar", empty)
+    assert "far more than a kernel" in refusal_of(tmp_path / "f.tar", empty)
 
 
-def test_a_pipe_or_a_folder_is_not_waited_for(tmp_path: Path, empty: Path) -> None:
+def test_a_pipe_or_a_folder_is_refused_without_waiting(tmp_path: Path, empty: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
-    assert refused(tmp_path / "pipe", empty) == refused(tmp_path, empty) == "it is no regular file"
+    for path in (tmp_path / "pipe", tmp_path):
+        assert refusal_of(path, empty) == "it is no regular file"
 
 
 @pytest.mark.parametrize("bytes_left", [0, 100, 512, 3000])
-def test_a_file_that_is_cut_off_is_refused(file: Path, empty: Path, bytes_left: int) -> None:
-    file.write_bytes(file.read_bytes()[:bytes_left])
-    refused(file, empty)
+def test_a_file_that_is_cut_off_is_refused(exported: Path, empty: Path, bytes_left: int) -> None:
+    exported.write_bytes(exported.read_bytes()[:bytes_left])
+    refusal_of(exported, empty)
 
 
 @pytest.mark.parametrize("inputs", [b"", b"\xff\x00", b"configuration 0123\n",
                                     b"configuration 0123\nother x\n"])
-def test_inputs_that_say_something_else_are_refused(built_folder: Path, tmp_path: Path, empty: Path,
-                                                    inputs: bytes) -> None:
+def test_malformed_inputs_of_a_kernel_are_refused(built_folder: Path, tmp_path: Path, empty: Path,
+                                                  inputs: bytes) -> None:
     (built_folder / "inputs").write_bytes(inputs)
     export_kernel(built_folder, tmp_path / "f.tar")
-    assert "its inputs are" in refused(tmp_path / "f.tar", empty)
+    assert "its inputs are" in refusal_of(tmp_path / "f.tar", empty)
 
 
-# Clusters: addresses, and what their machines are sent; more in tests/programs --------
+# Clusters: addresses, and the programs that are sent; more in tests/programs ----------
 
 @pytest.mark.parametrize("address", [
     "tls://10.0.0.1:8786", "tcp://127.0.0.1:8786", "tcp://localhost:1", "tcp://[::1]:8786"])
@@ -496,8 +506,8 @@ def test_a_schedulers_address_is_taken_as_it_is_typed(address: str) -> None:
 @pytest.mark.parametrize("address", [
     "tcp://10.0.0.1:8786", "tcp://scheduler:8786", "tcp://0.0.0.0:1", "tcp://[2001:db8::1]:8786",
     "tcp://127.0.0.1.example.org:1"])
-def test_without_tls_no_other_machine_is_reached(address: str,
-                                                 monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_address_of_another_machine_without_tls_is_refused(
+        address: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """One line with status 4, before Dask is imported or a connection is made."""
     monkeypatch.setattr(cluster_module, "import_module", None)
     with pytest.raises(CannotError, match="use tls://") as refused, engine_errors(), \
@@ -509,12 +519,12 @@ def test_without_tls_no_other_machine_is_reached(address: str,
 @pytest.mark.parametrize("address", [
     "http://10.0.0.1:1", "10.0.0.1:8786", "tls://10.0.0.1", "tls://h:99999999", "tls://[::1", "",
     "tls://", "tls://h:0", "somewhere"])
-def test_what_is_no_address_is_refused(address: str) -> None:
+def test_words_that_are_no_address_are_refused(address: str) -> None:
     with pytest.raises(ValueError, match="not an address of a scheduler"):
         cluster.address(address)
 
 
-def test_programs_are_sent_as_they_may_be_run(tmp_path: Path) -> None:
+def test_packed_programs_keep_their_mode(tmp_path: Path) -> None:
     (tmp_path / "linux").write_bytes(b"kernel")
     with zipfile.ZipFile(io.BytesIO(pack(tmp_path / "linux"))) as files:
         assert files.read(KERNEL) == b"kernel"

@@ -11,7 +11,14 @@ from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 
 Change = Callable[[Stored], Stored]
+# As the record of a client's hello begins, and one of another kind.
+HELLO, NO_HELLO = b"\x16\x03\x01", b"\x17\x03\x01"
 SYN, ACK, FLAGS, WINDOW, OPTIONS = 0x02, 0x10, 47, slice(48, 50), slice(54, 74)
+
+
+def both(first: Change, second: Change) -> Change:
+    """Two changes, one after the other."""
+    return lambda trial: second(first(trial))
 
 
 def requested(**fields: Any) -> Change:
@@ -28,6 +35,20 @@ def later(part: str, name: str, by: float, factor: float = 1.0) -> Change:
 
 def tls(**values: Any) -> Change:
     return lambda trial: trial.said("server", tls={**trial.observation["server"]["tls"], **values})
+
+
+def shorter_flight(by_bytes: int) -> Change:
+    """The last write of the server's flight was shorter than the server reports."""
+    def change(trial: Stored) -> Stored:
+        *writes, last = trial.observation["server"]["tls"]["flight"]
+        return tls(flight=[*writes, last - by_bytes])(trial)
+    return change
+
+
+def longer_queue(by_packets: int) -> Change:
+    """A queue was requested that holds more than the trial's."""
+    return lambda trial: trial.requested(
+        queue_packets=trial.trial.queue_packets + by_packets)
 
 
 def client_said(**values: Any) -> Change:
@@ -151,12 +172,12 @@ def without(side: str, number: int) -> Change:
     return change
 
 
-def cut(side: str, size: int, known: bool) -> Change:
-    """The last bytes of a capture are missing; known: its worker reported how many are left."""
+def cut(side: str, size: int, is_reported: bool = False) -> Change:
+    """The last bytes of a capture are missing. is_reported: its worker counted what is left."""
     def change(trial: Stored) -> Stored:
         left = getattr(trial, side)[:-size]
         changed = trial.captured()
-        if known:
+        if is_reported:
             changed.observation["captures"][side]["bytes"] = len(left)
         return replace(changed, **{side: left})
     return change
@@ -166,6 +187,35 @@ def lost_at_end(side: str) -> Change:
     """The capture ends a whole packet before what its worker counted."""
     return lambda trial: replace(trial, **{side: stored.write(
         stored.read(getattr(trial, side))[:-1])})
+
+
+def sent_again(number: int, later_ms: float) -> Change:
+    """The server sends a segment of data once more, so much later."""
+    return lambda trial: stored.sent_again(trial, number, later_ms)
+
+
+def without_packet(number: int) -> Change:
+    """A packet of any kind did not arrive at the server."""
+    def change(trial: Stored) -> Stored:
+        packets = stored.read(trial.server)
+        del packets[number]
+        return trial.captured(server=packets)
+    return change
+
+
+def without_last_acknowledgements(trial: Stored) -> Stored:
+    """What the client sent at the end did not arrive at the server."""
+    packets = stored.read(trial.server)
+    end_ns = packets[-4].time_ns
+    return trial.captured(server=[packet for packet in packets
+                                  if packet.to_client or packet.time_ns < end_ns])
+
+
+def without_hello(trial: Stored) -> Stored:
+    """No packet at the client begins as a TLS handshake does."""
+    return trial.captured(client=[
+        replace(packet, frame=packet.frame.replace(HELLO, NO_HELLO, 1))
+        for packet in stored.read(trial.client)])
 
 
 def from_data(number: int, by_ns: int) -> Change:

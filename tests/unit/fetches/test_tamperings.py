@@ -1,7 +1,8 @@
 """What is tampered with, and the check that refuses it: a table over stored trials.
 
-Request and read-back agree in each of them, as if the network had been set up otherwise, or as if
-a report or a capture had been changed. What passes stands in PASSES, and in docs/METHOD.md.
+In each of them what was requested agrees with what was read back: as if the network had been set up
+otherwise, or as if a report or a capture had been changed. What passes nevertheless stands in
+PASSES, and in docs/METHOD.md.
 """
 
 from __future__ import annotations
@@ -14,17 +15,19 @@ from firstflight.runs.results import checks
 from firstflight.workloads.fetch.verify.verify import CHECKS, judge_fetch
 from tests.golden import stored
 from tests.golden.stored import Stored
-from tests.unit.fetches.tampering import (ACK, FLAGS, SYN, Change, answered_later, client_said,
-                                          cut, drops, flags, from_data, from_upload, later,
-                                          lost_at_end, moved, offering, option, recorded, requested,
-                                          resized, said, shifted, swapped, syn, tls, window,
-                                          without, without_records, without_ticket)
+from tests.unit.fetches.tampering import (ACK, FLAGS, SYN, Change, answered_later, both,
+                                          client_said, cut, drops, flags, from_data, from_upload,
+                                          later, longer_queue, lost_at_end, moved, offering, option,
+                                          recorded, requested, resized, said, sent_again,
+                                          shifted, shorter_flight, swapped, syn, tls, window,
+                                          without, without_hello, without_last_acknowledgements,
+                                          without_packet, without_records, without_ticket)
 
 PLAIN, TLS, LOSSY, SLOW, BBR = "tail_probe", "https", "queue_and_loss", "queue_timer", "paced"
 CUBIC, NGINX, PUBLISHED = "full_queue", "nginx_plain", "as_published"
 FIXED = "fixed_window"
 UPLOAD, RENO = "upload", "upload_reno"  # of 30 kB with a window of 5, and of 100 kB
-EARLY, LATE, HTTP_2 = "nginx_early", "nginx_resumed", "nginx_http2"
+EARLY, RESUMED, HTTP_2 = "nginx_early", "nginx_resumed", "nginx_http2"
 # The trial, what is tampered with, how, and the check that refuses it.
 TAMPERINGS: list[tuple[str, str, Change, str]] = [
     # A request with a body, as the client, the server, and the packets have it.
@@ -48,10 +51,10 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (RENO, "the client's CUBIC in the place of Reno", client_said(congestion_control="cubic"),
      "client's socket"),
     (UPLOAD, "a client's MSS above the server's", client_said(mss=1449), "client's socket"),
-    (UPLOAD, "a first flight of another window, reported too", lambda trial: client_said(
-        initial_window=6)(trial.requested(client_initcwnd=6)), "client's first flight"),
-    (UPLOAD, "no window that restarts after a pause", lambda trial: trial.requested(
-        sysctl="net.ipv4.tcp_slow_start_after_idle=0"), "model"),
+    (UPLOAD, "a first flight of another window, reported too", both(
+        requested(client_initcwnd=6), client_said(initial_window=6)), "client's first flight"),
+    (UPLOAD, "no window that restarts after a pause",
+     requested(sysctl="net.ipv4.tcp_slow_start_after_idle=0"), "model"),
     (UPLOAD, "the client is 300 µs late", from_upload(9, 300_000), "causes"),
     (RENO, "total 1.1 ms later", later("fetch", "total_ms", 1.1), "model"),
     (RENO, "first byte 0.1 ms later", later("fetch", "first_byte_ms", 0.1), "client times"),
@@ -92,8 +95,9 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (LOSSY, "tcp_reordering", said("server", reordering=30), "server's socket"),
     (PLAIN, "SO_SNDBUF that nobody requested", said("server", fixed_send_buffer=True),
      "server's socket"),
-    (LOSSY, "SO_SNDBUF that was not set", lambda trial: trial.requested(
-        send_buffer_bytes=30_000).said("server", fixed_send_buffer=False), "server's socket"),
+    (LOSSY, "SO_SNDBUF that was not set", both(
+        requested(send_buffer_bytes=30_000), said("server", fixed_send_buffer=False)),
+     "server's socket"),
     (BBR, "SO_MAX_PACING_RATE that nobody requested", said("server", is_pacing_limited=True),
      "server's socket"),
     *((name, f"a pacing rate {percent} % higher", later(
@@ -107,13 +111,13 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (BBR, "no Nagle's algorithm where it is requested", requested(nagle="on"), "server's socket"),
     (LOSSY, "another MSS of its socket", said("server", mss=1012), "server's socket"),
     ("half_window", "an MSS above half the window", said("server", mss=1448), "server's socket"),
-    (CUBIC, "SO_SNDBUF of another size", lambda trial: trial.requested(
-        send_buffer_bytes=30_000).said("server", fixed_send_buffer=True, send_buffer_bytes=50_000),
-     "server's socket"),
+    (CUBIC, "SO_SNDBUF of another size", both(
+        requested(send_buffer_bytes=30_000),
+        said("server", fixed_send_buffer=True, send_buffer_bytes=50_000)), "server's socket"),
     *((name, f"a request of {size} bytes", said("server", request_bytes=size), "requests")
       for name in (PLAIN, LOSSY, BBR, TLS, "wget") for size in (90, 150, 1300)),
     *((name, "another client requested, whose request is longer", requested(client="wget"),
-       "requests") for name in ("nginx", LATE, NGINX)),
+       "requests") for name in ("nginx", RESUMED, NGINX)),
     # The client's times, where a model says what they have to be and where none does.
     (TLS, "TLS's handshake 0.1 ms later", later("fetch", "appconnect_ms", 0.1), "client times"),
     ("wget", "total 0.2 ms later", later("fetch", "total_ms", 0.2), "client times"),
@@ -135,8 +139,7 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (PLAIN, "1 kbit/s more", requested(bandwidth_kbps=257.0), "path"),
     (PLAIN, "1 kbit/s less", requested(bandwidth_kbps=255.0), "path"),
     (PLAIN, "a slower uplink", requested(uplink_kbps=250.0), "path"),
-    (LOSSY, "a queue with one packet more", lambda trial: trial.requested(
-        queue_packets=trial.trial.queue_packets + 1), "path"),
+    (LOSSY, "a queue with one packet more", longer_queue(1), "path"),
     (LOSSY, "no loss", requested(loss_percent=0.0), "path"),
     (LOSSY, "another seed", requested(seed=99), "path"),
     ("jitter_and_bursts", "single losses", requested(loss_burst=1.0), "path"),
@@ -153,8 +156,7 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (LOSSY, "a packet arrives 2 µs early", moved("client", 3, -2000), "path"),
     (PLAIN, "a packet that did not arrive", without("client", 5), "path"),
     (PLAIN, "a packet that nobody sent", without("server", 5), "path"),
-    (PLAIN, "an acknowledgement that did not arrive", lambda trial: trial.captured(server=[
-        packet for number, packet in enumerate(stored.read(trial.server)) if number != 2]), "path"),
+    (PLAIN, "an acknowledgement that did not arrive", without_packet(2), "path"),
     (BBR, "the server, which paces, is 3 ms late with its answer", from_data(0, 3_000_000),
      "causes"),
     (PLAIN, "the server is 300 µs late", from_data(14, 300_000), "causes"),
@@ -166,68 +168,65 @@ TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (PLAIN, "its timer is 5 µs late", from_data(28, 5_000), "causes"),
     (SLOW, "one of two timers is 3 µs late", from_data(5, 3_000), "causes"),
     (PLAIN, "both captures 300 µs later, with a timer", shifted(300_000), "causes"),
-    (PLAIN, "a segment that was sent twice", lambda trial: stored.sent_again(trial, 2, 30.0),
-     "path"),
+    (PLAIN, "a segment that was sent twice", sent_again(2, 30.0), "path"),
     # Reports of the server and the client.
-    (PLAIN, "its latency", later("server", "latency_ms", 0.2), "server latency"),
-    (PLAIN, "its window at accept", said("server", initial_window=41), "initial window"),
-    (PLAIN, "its digest", said("server", sha256="0" * 64), "digest"),
-    (PLAIN, "a byte less", said("fetch", size=49_999), "size"),
-    (PLAIN, "an exit status", said("fetch", exit_status=18), "exit status"),
+    (PLAIN, "the latency that the server reports", later("server", "latency_ms", 0.2),
+     "server latency"),
+    (PLAIN, "the server's window at accept", said("server", initial_window=41), "initial window"),
+    (PLAIN, "the digest that the server reports", said("server", sha256="0" * 64), "digest"),
+    (PLAIN, "the client received a byte less", said("fetch", size=49_999), "size"),
+    (PLAIN, "the client ended with an error", said("fetch", exit_status=18), "exit status"),
     (TLS, "TLS 1.2", tls(version="TLSv1.2"), "TLS"),
     (TLS, "another key exchange", tls(group="P-256"), "TLS"),
     (TLS, "a session that was resumed", tls(resumed=True), "TLS"),
-    (TLS, "its window after the handshake", tls(window=11), "model handshake"),
-    (TLS, "its flight is larger by a segment than the model's", later(
+    (TLS, "the server's window after the handshake", tls(window=11), "model handshake"),
+    (TLS, "the server's flight is larger by a segment than the model's", later(
         "fetch", "first_byte_ms", 1.1), "model handshake"),
-    (TLS, "a flight of a byte less", lambda trial: tls(flight=[
-        *trial.observation["server"]["tls"]["flight"][:-1],
-        trial.observation["server"]["tls"]["flight"][-1] - 1])(trial), "TLS flight"),
+    (TLS, "the server's flight is a byte shorter", shorter_flight(1), "TLS flight"),
     *((name, "records of 4 kB", recorded(4096), "TLS records")
-      for name in (TLS, "mldsa", "https_resumed", "nginx", LATE, EARLY, HTTP_2)),
-    *((name, "nothing is known of its records", without_records, "TLS records")
+      for name in (TLS, "mldsa", "https_resumed", "nginx", RESUMED, EARLY, HTTP_2)),
+    *((name, "the server's records are not known", without_records, "TLS records")
       for name in (TLS, "nginx", HTTP_2)),
     *((name, "a ticket less", without_ticket, "TLS records")
-      for name in ("mldsa", "nginx", LATE, HTTP_2)),
+      for name in ("mldsa", "nginx", RESUMED, HTTP_2)),
     ("https_records", "records of 16 kB requested", requested(record_bytes=16_384), "TLS records"),
     (TLS, "a pause within the response", requested(gap_ms=50.0, burst_bytes=3000), "TLS records"),
     *(("nginx", f"a chain of {size} bytes requested", requested(chain_bytes=size), "TLS flight")
       for size in (9000, 10_000, 15_000)),
     ("nginx", "a resumed session requested", requested(resumed=1), "TLS flight"),
-    ("nginx", "its digest", said("server", sha256="0" * 64), "digest"),
+    ("nginx", "the digest of what it serves", said("server", sha256="0" * 64), "digest"),
     ("nginx", "a byte more requested", requested(response_bytes=20_001), "size"),
-    ("nginx", "its window at accept", said("server", initial_window=9), "initial window"),
-    (HTTP_2, "no window known, by its first flight", said("server", initial_window=None),
+    ("nginx", "the server's window at accept", said("server", initial_window=9), "initial window"),
+    (HTTP_2, "no window known but by the first flight", said("server", initial_window=None),
      "initial window"),
     *((name, f"HTTP {version or 'unknown'} was agreed on", said("fetch", http_version=version),
        "HTTP version") for name, version in ((HTTP_2, "1.1"), (HTTP_2, ""), ("nginx", "2"))),
-    (PLAIN, "an HTTP status", said("fetch", http_status=404), "HTTP status"),
+    (PLAIN, "HTTP status 404", said("fetch", http_status=404), "HTTP status"),
     # Early data: whether it was sent, how much, and whether the answer waited.
-    (LATE, "early data that was not sent", requested(early_data_bytes=3000), "early data"),
-    (LATE, "any early data, and none was sent", requested(early_data_bytes=1), "early data"),
-    (LATE, "early data that was refused", lambda trial: trial.requested(
-        early_data_bytes=3000).said("fetch", early_data_bytes=-3000), "early data"),
-    (LATE, "early data that no packet has room for", lambda trial: trial.requested(
-        early_data_bytes=1).said("fetch", early_data_bytes=100), "early data"),
-    (LATE, "early data that no packet shows", lambda trial: trial.requested(
-        early_data_bytes=3000).said("fetch", early_data_bytes=3000), "capture"),
-    (EARLY, "a byte less of it", said("fetch", early_data_bytes=2999), "early data"),
-    (EARLY, "more of it than all packets", said("fetch", early_data_bytes=9000), "capture"),
-    (EARLY, "more of it requested", requested(early_data_bytes=4000), "early data"),
+    (RESUMED, "early data that was not sent", requested(early_data_bytes=3000), "early data"),
+    (RESUMED, "any early data, and none was sent", requested(early_data_bytes=1), "early data"),
+    (RESUMED, "early data that was refused", both(
+        requested(early_data_bytes=3000), said("fetch", early_data_bytes=-3000)), "early data"),
+    (RESUMED, "early data that no packet has room for", both(
+        requested(early_data_bytes=1), said("fetch", early_data_bytes=100)), "early data"),
+    (RESUMED, "early data that no packet shows", both(
+        requested(early_data_bytes=3000), said("fetch", early_data_bytes=3000)), "capture"),
+    (EARLY, "a byte of early data less", said("fetch", early_data_bytes=2999), "early data"),
+    (EARLY, "more early data than all packets have", said("fetch", early_data_bytes=9000),
+     "capture"),
+    (EARLY, "more early data requested", requested(early_data_bytes=4000), "early data"),
     (EARLY, "an answer 100 ms later", answered_later(100), "early data"),
     # A capture that is not whole, or is another one.
-    *(("iw3", f"{side} capture without its last {size} bytes", cut(side, size, known), "capture")
-      for side in ("client", "server") for size, known in (
-          (1, False), (20, False), (300, False), (7, True))),
-    *(("iw3", f"the last packet at the {side}, of those that its worker counted", lost_at_end(side),
-       "capture") for side in ("client", "server")),
+    *(("iw3", f"the {side}'s capture without its last {size} bytes", cut(side, size), "capture")
+      for side in ("client", "server") for size in (1, 20, 300)),
+    *(("iw3", f"the {side}'s capture without its last 7 bytes, as its worker counted",
+       cut(side, 7, is_reported=True), "capture") for side in ("client", "server")),
+    *(("iw3", f"the {side}'s capture without its last packet", lost_at_end(side), "capture")
+      for side in ("client", "server")),
     ("iw3", "the capture of another port", said("server", client_port=1), "capture"),
-    ("iw3", "the acknowledgements of the end", lambda trial: trial.captured(server=[
-        packet for packet in stored.read(trial.server) if packet.to_client
-        or packet.time_ns < stored.read(trial.server)[-4].time_ns]), "server latency"),
-    (EARLY, "a hello", lambda trial: trial.captured(client=[replace(
-        packet, frame=packet.frame.replace(b"\x16\x03\x01", b"\x17\x03\x01", 1))
-        for packet in stored.read(trial.client)]), "capture"),
+    ("iw3", "no last acknowledgements at the server", without_last_acknowledgements,
+     "server latency"),
+    (EARLY, "no hello of the client's", without_hello, "capture"),
     # What is lost, repeated, or slower than the model says.
     ("iw3", "a receive window of two segments requested", requested(initrwnd=2), "first flight"),
     ("full_queue", "a queue that holds all", requested(queue_packets=1000), "path"),
@@ -250,11 +249,10 @@ IN_REAL_TIME: list[tuple[str, str, Change, str]] = [
       for name in (LOSSY, CUBIC)),
     (LOSSY, "a drop less", drops(9, 4), "lost packets"),
     (LOSSY, "a drop towards the server", drops(9, 5, 1), "lost packets"),
-    ("iw3", "a segment that was sent twice", lambda trial: stored.sent_again(trial, 1, 30.0),
-     "retransmissions"),
+    ("iw3", "a segment that was sent twice", sent_again(1, 30.0), "retransmissions"),
     ("iw3", "total 50 ms later", later("fetch", "total_ms", 50.0), "client times"),
 ]
-# What no number depends on, or what a host may do: docs/METHOD.md names it.
+# What changes no number of a record, or what a host may really do. docs/METHOD.md names both.
 PASSES: list[tuple[str, str, Change]] = [
     (TLS, "both captures 300 µs later, without a timer", shifted(300_000)),
     (TLS, "both captures a second earlier", shifted(-1_000_000_000)),
@@ -264,19 +262,19 @@ PASSES_IN_REAL_TIME = [requested(rtt_ms=103.0), requested(bandwidth_kbps=1030.0)
                        later("fetch", "total_ms", 4)]
 
 
-def failed(trial: Stored, exact: bool = True, known_kernel: bool = True) -> list[str]:
-    """The checks that refuse it."""
+def failed_checks(trial: Stored, exact: bool = True, known_kernel: bool = True) -> list[str]:
+    """The names of the checks that refuse a trial."""
     return checks.failed_checks(trial.judge(exact, known_kernel))
 
 
 @pytest.mark.parametrize(("trial", "exact", "check"), [
     (from_data(14, 300_000)(stored.load(PLAIN)), True, "causes"),
-    (stored.sent_again(stored.load("iw3"), 1, 30.0), False, "retransmissions")])
+    (sent_again(1, 30.0)(stored.load("iw3")), False, "retransmissions")])
 def test_a_patched_kernel_may_send_by_timers_of_its_own(trial: Stored, exact: bool,
                                                         check: str) -> None:
     """As SUSS does, which paces slow start: its trials would all fail."""
-    assert check in failed(trial, exact)
-    assert check not in failed(trial, exact, known_kernel=False)
+    assert check in failed_checks(trial, exact)
+    assert check not in failed_checks(trial, exact, known_kernel=False)
 
 
 @pytest.mark.parametrize(("exact", "name", "what", "change", "check"), [
@@ -292,10 +290,9 @@ def test_what_was_tampered_with_is_refused(exact: bool, name: str, what: str, ch
 
 
 def test_every_check_refuses_something() -> None:
-    """But for a fetch that has to fail, which is seen refused in test_parameters.py."""
+    """test_parameters.py has the last one: of a fetch that has to fail, and does not."""
     refused = {check for *_, check in (*TAMPERINGS, *IN_REAL_TIME)}
     assert {check.name for check in CHECKS} == refused | {"no connection"}
-    assert len(TAMPERINGS) >= 53, "as many as were tried from outside"
 
 
 @pytest.mark.parametrize(("name", "what", "change"), PASSES, ids=[what for _, what, _ in PASSES])
@@ -310,8 +307,11 @@ def test_real_time_is_judged_less_narrowly(change: Change) -> None:
 
 
 @pytest.mark.parametrize(("first_only", "passes"), [(True, True), (False, False)])
-def test_a_repeated_syn_asks_for_no_ecn(first_only: bool, passes: bool) -> None:
-    """Nor does the answer to one (tcp_ecn_clear_syn). Here all of them ask, or the first alone."""
+def test_a_repeated_syn_that_asks_for_ecn_is_refused(first_only: bool, passes: bool) -> None:
+    """Linux asks in the first SYN only (tcp_ecn_clear_syn).
+
+    first_only: whether the first SYN asks, or all that repeat it.
+    """
     trial = stored.load("syn_timer")
     captures = [stored.read(capture) for capture in (trial.client, trial.server)]
     for packets in captures:
@@ -322,4 +322,4 @@ def test_a_repeated_syn_asks_for_no_ecn(first_only: bool, passes: bool) -> None:
     record = judge_fetch(asked.trial, asked.observation, asked.client, asked.server, exact=True,
                          sysctls={"net.ipv4.tcp_ecn": "1"})
     assert ("TCP options" not in record.failed_checks) == passes
-    assert "TCP options" in failed(asked)
+    assert "TCP options" in failed_checks(asked)

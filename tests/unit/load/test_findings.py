@@ -55,7 +55,8 @@ def test_both_windows_meet_the_same_arrivals(records: list[LoadRecord]) -> None:
         assert runs.connections(record).arrival_s.tolist() == other.arrival_s.tolist()
 
 
-def test_a_mix_draws_what_is_stated_of_it(records: list[LoadRecord]) -> None:
+def test_the_chart_of_a_mix_has_the_savings_that_its_statements_name(
+        records: list[LoadRecord]) -> None:
     """What the larger window saves within the mix, and where everybody has it."""
     (shown,) = [finding for finding in stored_load.report().findings if finding.name == "mix"]
     stated = [value.value for statement in shown.statements for value in statement.numbers]
@@ -70,7 +71,7 @@ def test_a_mix_draws_what_is_stated_of_it(records: list[LoadRecord]) -> None:
     assert compared.y_ends == groups.y_ends is not None, "both are what is saved, in percent"
 
 
-def test_the_parts_of_a_mix_are_all_of_it(records: list[LoadRecord]) -> None:
+def test_groups_of_a_mix_have_all_its_connections(records: list[LoadRecord]) -> None:
     runs = runs_of(FIGURES["mix"], records)
     found = analysis.mixes(runs)
     assert list(found.alone) == ["3", "10"] and list(found.groups) == ["3+10"]
@@ -98,7 +99,7 @@ def test_runs_whose_verdict_failed_enter_no_figure(records: list[LoadRecord]) ->
     assert runs.excluded == 4 and {record.trial.repeat for record in runs.records} == {2}
 
 
-def test_runs_that_fall_on_one_place_are_refused(records: list[LoadRecord]) -> None:
+def test_runs_that_an_axis_does_not_distinguish_are_refused(records: list[LoadRecord]) -> None:
     runs = runs_of(replace(FIGURES["gain"], by="queue_bdp"), records)
     with pytest.raises(MissingRuns, match="say by which axis they differ"):
         analysis.points(runs)
@@ -124,7 +125,7 @@ def test_windows_without_a_seed_or_arrivals_in_common_are_refused(
         analysis.hits(runs_of(hit, shorter))
 
 
-def test_a_transfer_is_hit_by_a_byte_that_is_sent_again(records: list[LoadRecord]) -> None:
+def test_a_transfer_with_one_retransmitted_byte_is_hit(records: list[LoadRecord]) -> None:
     hit = next(figure for figure in FIGURES.values() if figure.kind == "hit")
     runs, slight = runs_of(hit, records), runs_of(hit, records)
     for record in records:
@@ -144,7 +145,7 @@ STUDY = stored_load.study()
 
 # Gains -------------------------------------------------------------------------------
 
-def test_only_seeds_that_both_have_are_compared() -> None:
+def test_only_seeds_measured_with_both_windows_are_compared() -> None:
     gain = analysis.paired({1: 2.0, 2: 4.0}, {2: 3.0, 3: 9.0})
     assert gain is not None
     assert (gain.absolute.value, gain.percent.value, gain.absolute.n) == (1, 25, 1)
@@ -158,7 +159,7 @@ def test_without_connections_there_is_no_distribution() -> None:
             analysis.distribution("IW 3", "3", by_seed)
 
 
-def test_a_claim_on_what_nobody_measured_is_not_reproduced() -> None:
+def test_a_claim_on_an_unmeasured_column_says_that_no_run_measured_it() -> None:
     records = [replace(record, p99_ms=None) for record in stored_load.run().records]
     figure = next(one for one in STUDY.scenario.figures if one.kind == "gain")
     claim = LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10")),
@@ -180,14 +181,13 @@ def test_a_claim_on_what_nobody_measured_is_not_reproduced() -> None:
     (lambda talk: talk.send(320, True, ACK, seq=1 + 3 * MSS, ack=96, payload=MSS, lost=True),
      False),
     (lambda talk: talk.send(50.5, True, SYN | ACK, ack=1), False)])
-def test_only_a_flight_of_which_nothing_was_lost_or_sent_again_counts(happens: Any,
-                                                                      counted: bool) -> None:
+def test_only_first_flights_without_losses_count(happens: Any, counted: bool) -> None:
     talk = happens(Conversation().handshake().flight(0, 1, 2).acknowledge(700, 3))
     flights = wire_flights(read_exchanges(capture(talk.client), capture(talk.server)))
     assert list(flights.values()) == ([[3]] if counted else [])
 
 
-def test_the_share_that_was_hit_is_of_those_that_completed() -> None:
+def test_the_share_of_hit_transfers_is_of_completed_ones() -> None:
     record = judge_load(TRIAL,
                         edited(RAW, "server1.csv", slice(40, 53), retransmitted_bytes="1448"))[0]
     assert record.completed == 130 and record.hit_percent == 10
@@ -200,7 +200,7 @@ def test_a_queue_holds_one_packet_at_least() -> None:
     assert sweep.nearest_packets({**values, "queue_bdp": 4 * 1514 / (5000 * 60 / 8)}) == 4
 
 
-def test_how_long_a_run_takes_follows_its_connections_and_their_segments() -> None:
+def test_the_time_of_a_run_is_estimated_by_connections_and_segments() -> None:
     """What progress is told by: beyond the start of a guest, which every run pays once."""
     def beyond(**more: Any) -> float:
         return STUDY.kind.guest_s(replace(TRIAL, **more)) - START_S
@@ -222,7 +222,7 @@ CLAIM = LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10
 
 # Claims ------------------------------------------------------------------------------
 
-def test_a_claim_needs_its_interval_on_its_side(records: list[LoadRecord]) -> None:
+def test_a_claim_holds_only_where_its_interval_lies_on_its_side(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     # Ten segments at once into a buffer of 25 packets lose more than three, in every cell.
     words = {expects: findings.judge_claim(runs, replace(CLAIM, expects=expects)).outcome
@@ -296,7 +296,7 @@ def test_a_partial_study_reports_its_runs() -> None:
     assert (finding.name, len(finding.tables), len(finding.tables[0].rows)) == ("runs", 1, 6)
 
 
-def test_a_figure_that_lacks_runs_says_so(records: list[LoadRecord]) -> None:
+def test_a_figure_without_runs_says_which_are_missing(records: list[LoadRecord]) -> None:
     some = [record for record in records if record.trial.part == "one"]
     by_name = {finding.name: finding for finding in
                findings.findings(SCENARIO, RunData(RUN, {}, some))}
@@ -307,8 +307,7 @@ def test_a_figure_that_lacks_runs_says_so(records: list[LoadRecord]) -> None:
 
 # Charts ------------------------------------------------------------------------------
 
-def test_lines_have_a_legend_where_a_reader_has_to_tell_them_apart(records: list[LoadRecord]
-                                                                  ) -> None:
+def test_lines_have_a_legend_if_there_are_several(records: list[LoadRecord]) -> None:
     runs = Runs.of_figure(FIGURES["gain"], records, RUN)
     points = analysis.points(runs)
     alone, other = ([replace(point, window="", series=series) for point in points]
@@ -343,7 +342,7 @@ def test_a_figure_of_gains_also_shows_the_slowest_in_a_hundred(records: list[Loa
     assert len(charts.gain(runs, unknown).columns[0]) == 2
 
 
-def test_a_link_without_a_queue_shows_what_is_retransmitted(
+def test_a_link_without_a_queue_has_retransmissions_drawn_instead(
         records: list[LoadRecord], monkeypatch: pytest.MonkeyPatch) -> None:
     """Behind slower links of the clients the bottleneck's queue is empty, and the drops are there.
     """
@@ -383,8 +382,8 @@ GAIN = next(figure for figure in stored_load.study().scenario.figures if figure.
     ((5, -5), NOT_REPRODUCED, NOT_REPRODUCED, REPRODUCED),
     ((5.01, 5), DIRECTION, NOT_REPRODUCED, NOT_REPRODUCED),
     ((1, 0.5), DIRECTION, NOT_REPRODUCED, REPRODUCED)])
-def test_two_cells_of_which_both_seeds_have_the_same(saved: tuple[float, float], less: str,
-                                                     more: str, alike: str) -> None:
+def test_a_claim_is_decided_by_two_seeds_that_agree_and_open_with_one(
+        saved: tuple[float, float], less: str, more: str, alike: str) -> None:
     cells = [(each, each) for each in saved]
     expected = ("less", "more", "alike")
     assert [stated(expects, *cells).outcome for expects in expected] == [less, more, alike]
@@ -455,6 +454,6 @@ def test_without_retransmissions_no_transfer_is_hit() -> None:
     assert findings._hit_answer(runs, found).measured == "nothing was hit."
 
 
-def test_a_table_that_was_never_published_is_told_with_its_file() -> None:
+def test_an_unknown_published_table_is_refused_with_its_file() -> None:
     with pytest.raises(UsageError, match="^paper/ietf78.csv: unknown 'Africa'.*Africa, all"):
         tables.published_deck("Africa")

@@ -77,7 +77,7 @@ def test_a_response_is_counted_with_all_its_headers() -> None:
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.name for file in FILES])
-def test_every_load_scenario_expands_and_offers_what_it_says(file: ScenarioFile) -> None:
+def test_every_load_scenario_expands_to_trials_with_its_load(file: ScenarioFile) -> None:
     made_ready = KIND.study(file)
     trials = made_ready.trials
     assert made_ready.whole and len({trial.id for trial in trials}) == len(trials)
@@ -142,7 +142,7 @@ def test_a_mix_gives_every_window_its_share_of_every_client() -> None:
     ({"lod": [1]}, "[defaults]: unknown key 'lod' (did you mean 'load'?)"),
     ({"population": "near"}, "population: unknown 'near'"),
 ])
-def test_what_cannot_be_is_refused_in_one_line(wrong: dict[str, Any], words: str) -> None:
+def test_impossible_sweeps_are_refused_in_one_line(wrong: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as raised:
         made(**wrong)
     assert words in str(raised.value) and "\n" not in str(raised.value)
@@ -177,21 +177,21 @@ def test_tables_that_do_not_fit_are_refused_by_name(tables: dict[str, Any], word
     assert words in str(raised.value) and "\n" not in str(raised.value)
 
 
-def test_every_key_stands_in_the_example_for_writers_of_scenarios() -> None:
+def test_every_key_is_in_the_example_scenario() -> None:
     text = (PROJECT / "docs/examples/load.toml").read_text(encoding="utf-8")
     for table in (LoadSweep, LoadPopulation, LoadFigure, LoadClaim):
         for key in schema.keys_of(table):
             assert f"{key} = " in text, key
 
 
-def test_a_flag_of_other_kinds_is_refused_by_its_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_flag_of_another_workload_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(FLAGS, "chirp", replace(QUANTITIES["mss"], flag="--chirp"))
     with pytest.raises(UsageError, match="^made: --chirp does not go with a scenario of kind"
                                          ' "load": the dumbbell has none$'):
         expand(made(), over(chirp=[1000]), 1)
 
 
-def test_flags_replace_what_the_scenario_says() -> None:
+def test_flags_replace_values_of_the_scenario() -> None:
     changed = apply(made(mixes=[MIX]), over(1, load=[0.5], initcwnd=[16], response_bytes=[9000],
                                             rtt_ms=[100], bandwidth_kbps=[5000]))
     (trial,) = expand(changed, NOTHING, 1)
@@ -210,14 +210,14 @@ def test_disciplines_controls_and_receive_windows_are_replaced_by_flags() -> Non
     (NOTHING, True), (over(initcwnd=[3, 10, 42]), True), (over(initcwnd=[10]), False),
     (over(load=[0.95, 0.5]), True), (over(rtt_ms=[300, 100]), False), (over(qdisc=["fq"]), False),
     (over(1), False)])
-def test_a_study_knows_whether_its_figures_will_have_all_they_need(overrides: Overrides,
-                                                                  whole: bool) -> None:
+def test_a_study_is_whole_only_with_all_runs_of_its_figures(overrides: Overrides,
+                                                            whole: bool) -> None:
     file = ScenarioFile("made", "# c\n", {"kind": "load", "title": "t", "source": "s",
                                           "defaults": DEFAULTS, "sweep": [{"name": "only"}]})
     assert KIND.study(file, overrides).whole == whole
 
 
-def test_a_published_table_is_looked_for_before_measuring() -> None:
+def test_an_unknown_published_table_is_refused_before_measuring() -> None:
     for name, words in (("Africa, al", "did you mean 'Africa, all'"),
                         ("x", "unknown 'x'; known: ")):
         with pytest.raises(UsageError, match=f'^scenarios/made.toml.*"f": published: .*{words}'):
@@ -244,8 +244,8 @@ def test_a_queue_of_millions_is_refused() -> None:
     ("queue_bdp", 0.5, "0.5 BDP", "buffer 0.5 BDP"), ("load", 0.95, "0.95", "offered load 0.95"),
     ("connections", 4, "4", "connections at once 4"),
     ("variant", "cubic, droptail", "cubic, droptail", "cubic, droptail")])
-def test_a_place_on_an_axis_is_said_with_its_unit(axis: str, value: Any, place: str,
-                                                  with_name: str) -> None:
+def test_a_value_on_an_axis_is_written_with_its_unit(axis: str, value: Any, place: str,
+                                                     with_name: str) -> None:
     assert format_value(axis, value) == place
     assert format_named(axis, value) == with_name
     assert name_of(axis)
@@ -279,7 +279,7 @@ def test_a_claim_compares_windows_or_parts_of_a_mix_of_its_figure(changes: dict[
 @pytest.mark.parametrize("where, read", [
     ({"load": 0.5}, (("load", (0.5,)),)),
     ({"load": [0.5, 0.75], "window": "3"}, (("load", (0.5, 0.75)), ("window", ("3",))))])
-def test_where_a_claim_holds_is_one_value_or_some(where: Any, read: Any) -> None:
+def test_the_cells_of_a_claim_are_given_by_one_value_or_a_list(where: Any, read: Any) -> None:
     assert made(claim(where=where)).claims[0].where == read
     assert made(claim()).claims[0].where == ()
 
@@ -302,14 +302,14 @@ def test_a_figure_shows_windows_of_its_sweeps(changes: dict[str, Any], taken: bo
             made(tables)
 
 
-def test_a_place_that_two_values_make_is_measured_once() -> None:
+def test_equal_trials_of_different_values_are_measured_once() -> None:
     """The mean of sizes stands for every size that is asked for."""
     trials = expand(made(sizes="web_search", response_bytes=[5000, 9000], repeat=1), NOTHING, 1)
     assert [trial.window for trial in trials] == ["3", "10"]
     assert len({trial.response_bytes for trial in trials}) == 1
 
 
-def test_a_network_that_is_asked_for_is_that_of_every_client() -> None:
+def test_a_network_by_flags_is_that_of_every_client() -> None:
     scenario = made(FAR, population="far", mixes=[UNEVEN])
     changed = apply(scenario, Overrides({"rtt_ms": [50], "bandwidth_kbps": [777],
                                          "loss_percent": [2]}, 3))
@@ -378,12 +378,12 @@ def test_a_load_may_have_no_mix() -> None:
     assert {trial.window for trial in trials(mixes=[])} == {"3", "10"}
 
 
-def test_what_has_to_be_a_list_is_told_of_what() -> None:
+def test_a_number_in_place_of_a_list_is_refused_with_what_is_listed() -> None:
     with pytest.raises(UsageError, match="mixes: has to be a list of mixes, it is 5"):
         made(mixes=5)
 
 
-def test_something_is_left_between_warmup_and_cooldown() -> None:
+def test_a_run_without_time_between_warmup_and_cooldown_is_refused() -> None:
     with pytest.raises(UsageError, match="leave nothing of 50 s"):
         made(duration_s=50)
     assert trials(duration_s=51)[0].counted_span_s == 1
@@ -416,8 +416,9 @@ def test_clients_that_cannot_be_are_refused(clients: Any, words: str) -> None:
     ({"jitter_ms": 30}, {"rtt_ms": 50}, "a jitter of 30 ms"),
     ({"rtt_ms": 50}, {"jitter_ms": 30}, "a jitter of 30 ms"),
     ({"loss_burst": 3}, {}, "loss_burst needs loss_percent")])
-def test_what_a_host_has_goes_with_what_all_have(host: dict[str, Any], lists: dict[str, Any],
-                                                 words: str) -> None:
+def test_a_host_that_contradicts_what_all_hosts_have_is_refused(host: dict[str, Any],
+                                                                lists: dict[str, Any],
+                                                                words: str) -> None:
     one = {"population": [{"name": "far", "clients": [{"share": 1, **host}]}]}
     with pytest.raises(UsageError, match=f"population 'far': clients 1: {words}"):
         made(one, population="far", **lists)
@@ -464,7 +465,7 @@ HOST = '{"share": 1, "rtt_ms": 50, "initcwnd": 10}'
     ("[" * 100_000, "nested too deep"), ("[" * 7 + "]" * 7, "nested too deep"),
     (f"[{', '.join([HOST] * 50_001)}]", "not a list of at most 50000"),
     (f'["{"x" * (4 << 20)}"]', "bytes, and may have")])
-def test_hosts_that_no_scenario_has_are_refused(text: str, words: str) -> None:
+def test_hosts_of_a_row_that_no_scenario_allows_are_refused(text: str, words: str) -> None:
     (trial, *_) = expand(made(), NOTHING, 1)
     row = RowWriter(LoadRecord, COLUMN).row(LoadRecord(trial, True))
     row[COLUMN.index("clients")] = text
@@ -508,7 +509,7 @@ def test_runs_of_one_scenario_differ_in_their_ids(name: str) -> None:
     assert plain.id != other.id
 
 
-def test_what_is_said_of_all_hosts_holds_where_one_says_nothing() -> None:
+def test_a_host_without_a_value_has_that_of_all_hosts() -> None:
     (trial, *_) = trials(rtt_ms=80, loss_percent=1, jitter_ms=2)
     assert {(host.rtt_ms, host.loss_percent, host.jitter_ms) for host in trial.clients} == {
         (80, 1, 2)}

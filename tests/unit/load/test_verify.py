@@ -85,7 +85,7 @@ def test_every_connection_of_a_stored_run_is_accounted_for(record: LoadRecord) -
     assert record.p10_ms is not None and record.p10_ms > 3 * 60
 
 
-def test_the_raw_run_gives_the_record_that_is_stored(record: LoadRecord) -> None:
+def test_judging_the_raw_run_again_gives_the_stored_record(record: LoadRecord) -> None:
     stored = next(each for each in stored_load.run().records if each.trial == TRIAL)
     for column in columns_of(LoadRecord):
         if column == "measured_at":
@@ -95,7 +95,7 @@ def test_the_raw_run_gives_the_record_that_is_stored(record: LoadRecord) -> None
                                            expected and pytest.approx(expected, abs=1e-6)), column
 
 
-def test_what_is_kept_are_joined_connections_and_the_queue() -> None:
+def test_joined_connections_and_the_queue_are_kept_of_a_run() -> None:
     kept = verify.judge_load(TRIAL, RAW)[1]
     assert kept == {FILE: join_rows(RAW.files), QUEUE_FILE: RAW.files[QUEUE_FILE]}
 
@@ -106,7 +106,7 @@ def test_a_run_without_its_records_is_a_failure() -> None:
     assert (record.error, record.verdict) == ("the run left no records", SKIPPED)
 
 
-def test_a_run_that_the_kernel_cannot_have_is_skipped_with_the_reason() -> None:
+def test_a_run_that_the_kernel_lacks_something_for_is_skipped_with_the_reason() -> None:
     why = "this kernel has no sysctl net.ipv4.tcp_new"
     record = judge(TRIAL, replace(RAW, files={}, content={"skipped": why}))
     assert record.was_skipped and (record.ok, record.verdict_reason) == (True, why)
@@ -117,7 +117,8 @@ def test_a_run_that_the_kernel_cannot_have_is_skipped_with_the_reason() -> None:
     (replace(RAW, files={**RAW.files, QUEUE_FILE: b"time_s,bytes\n1,x\n"}), "measure again"),
     (replace(RAW, client_pcap=on_wire(3).client_pcap[:-3]), "client capture ends within a packet"),
 ])
-def test_what_cannot_be_read_is_a_failure_with_its_reason(seen: Seen, said: str) -> None:
+def test_files_of_a_run_that_cannot_be_read_make_it_skipped_with_the_reason(
+        seen: Seen, said: str) -> None:
     record, kept = verify.judge_load(TRIAL, seen)
     assert not record.ok and said in record.error and record.verdict == SKIPPED
     assert set(kept) == {FILE, QUEUE_FILE}
@@ -175,7 +176,7 @@ def test_every_check_has_a_tampering() -> None:
 
 
 @pytest.mark.parametrize("name", TAMPERED)
-def test_every_check_sees_what_was_not_asked_and_no_other_does(name: str) -> None:
+def test_every_tampering_is_refused_by_its_check_alone(name: str) -> None:
     trial, seen, said = TAMPERED[name]
     record = judge(trial, seen())
     assert record.verdict == FAIL and said in record.verdict_reason
@@ -192,7 +193,7 @@ def test_a_paced_run_has_no_first_flight_to_judge(changes: dict[str, Any]) -> No
         "first flight", "first flight on the wire", "TCP options", "segment size"}
 
 
-def test_a_record_says_which_checks_it_was_for() -> None:
+def test_a_record_lists_the_checks_that_judged_it() -> None:
     assert not any(check.applies_to(judge(TRIAL, Seen())) for check in CHECKS)
     record = judge(TRIAL, on_wire(3))
     assert (record.verdict, record.wire_connections, record.wire_first_flight) == (PASS, 1, "3")
@@ -267,7 +268,7 @@ def test_connections_count_from_the_end_of_the_warmup_until_the_cooldown() -> No
     assert found["offered_load"] == pytest.approx(2 * wire_bytes(5000) / (125_000 * 40))
 
 
-def test_what_did_not_complete_is_the_slowest_and_in_no_mean() -> None:
+def test_incomplete_connections_rank_slowest_and_enter_no_mean() -> None:
     found = columns(connections(
         {"total_ms": 200.0}, {"total_ms": 400.0, "connect_ms": 100.0, "retransmitted_bytes": 42},
         {"end": "failed", "total_ms": numpy.nan, "retransmitted_bytes": 1000},
@@ -281,7 +282,7 @@ def test_what_did_not_complete_is_the_slowest_and_in_no_mean() -> None:
     assert found["retransmission_percent"] == pytest.approx(1042 / (3 * 5042 - 1042) * 100)
 
 
-def test_where_nothing_arrived_there_is_no_number_but_counts_of_none() -> None:
+def test_a_run_without_arrivals_has_counts_of_zero_and_no_times() -> None:
     found = columns(connections(), bottleneck())
     assert told(found, "arrivals", "completed", "failed", "unfinished", "repeated_handshakes",
                 "wire_connections", "offered_load", "retransmission_percent") == [0] * 8
@@ -291,7 +292,7 @@ def test_where_nothing_arrived_there_is_no_number_but_counts_of_none() -> None:
 
 
 @pytest.mark.parametrize("samples", [0, 1])
-def test_less_than_two_samples_of_the_bottleneck_give_no_number(samples: int) -> None:
+def test_fewer_than_two_samples_of_the_bottleneck_give_no_number(samples: int) -> None:
     found = columns(connections({}), bottleneck(*[(10.0, 1e6, 900, 100, 7)] * samples))
     assert told(found, "utilisation", "drops", "drop_percent", "queue_mean_packets",
                 "queue_max_packets") == [None] * 5
@@ -306,7 +307,7 @@ def test_a_counter_is_reported_by_its_increase() -> None:
     assert told(still, "utilisation", "drops", "drop_percent", "queue_max_packets") == [0] * 4
 
 
-def test_a_handshake_of_a_second_was_repeated_and_tells_no_window() -> None:
+def test_a_handshake_of_a_second_counts_as_repeated_and_shows_no_window() -> None:
     found = columns(connections(
         {"connect_ms": 999.9, "initial_window": 10, "first_flight": 9},
         {"connect_ms": 1000.0, "initial_window": 1, "first_flight": 1},
@@ -317,7 +318,7 @@ def test_a_handshake_of_a_second_was_repeated_and_tells_no_window() -> None:
     assert told(found, "wire_connections", "wire_first_flight") == [3, "3 10"]
 
 
-def test_samples_of_the_bottleneck_count_with_both_ends() -> None:
+def test_samples_between_two_times_include_one_before_and_one_after() -> None:
     samples = bottleneck(*((at_s, 0, 0, 0, 0) for at_s in (9.998, 9.9995, 10, 50, 50.0005, 50.002)))
     assert samples.between((10, 50)).time_s.tolist() == [9.9995, 10, 50, 50.0005]
 
@@ -334,7 +335,7 @@ def held(found: Iterator[Comparison]) -> list[bool]:
     return [each.passed for each in found]
 
 
-def test_arrivals_may_be_four_standard_deviations_off() -> None:
+def test_arrivals_may_deviate_by_four_standard_deviations() -> None:
     mean, sigma = COUNTED.expected_arrivals
     assert mean == pytest.approx(COUNTED.responses_per_s * 40) and sigma == mean ** 0.5
     for seen, good in ((mean - 4 * sigma + 1, True), (mean - 4 * sigma - 1, False),
@@ -344,8 +345,8 @@ def test_arrivals_may_be_four_standard_deviations_off() -> None:
 
 
 @pytest.mark.parametrize(("sent_bytes", "good"), [(5_000_500, True), (5_000_501, False)])
-def test_a_bottleneck_lets_through_what_it_may_to_a_ten_thousandth(sent_bytes: float,
-                                                                   good: bool) -> None:
+def test_a_bottleneck_may_exceed_its_rate_by_a_ten_thousandth(sent_bytes: float,
+                                                              good: bool) -> None:
     (compared,) = verify._compare_utilisation(evidence({}, sent_bytes=sent_bytes))
     assert (compared.passed, compared.observed) == (good, "1.0001")
 

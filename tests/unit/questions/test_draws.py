@@ -15,7 +15,7 @@ from firstflight.figures.what_ifs import what_if_trials
 from firstflight.runs.kinds import Overrides, RunData
 from firstflight.runs.results.records import PASS
 from firstflight.setting import draws
-from firstflight.study import fetches as fetches, pages as page_study
+from firstflight.study import fetches, pages as page_study
 from firstflight.study.questions import page as pages, question
 from firstflight.workloads.fetch.figures.answer import answer_of_cells
 from firstflight.workloads.fetch.figures.cells import changes, settings
@@ -24,16 +24,19 @@ from firstflight.workloads.fetch.record.record import Record, is_one_draw
 from firstflight.workloads.page import analysis
 from firstflight.workloads.page.record import PageRecord
 
-ASKED: dict[str, Any] = {"rtt_ms": (50.0,), "bandwidth_kbps": (3000.0,),
-                         "response_bytes": (150_000,), "initcwnd": (10, 40), "queue": ("20",)}
+REQUESTED: dict[str, Any] = {
+    "rtt_ms": (50.0,), "bandwidth_kbps": (3000.0,), "response_bytes": (150_000,),
+    "initcwnd": (10, 40), "queue": ("20",)}
 
 
-def studied(repeat: int | None = None, **lists: Any) -> Any:
-    made = question.scenario("own", Overrides({**ASKED, **lists}, repeat=repeat))
-    return fetches.KIND.study_of(made)
+def study_of(repeat: int | None = None, **lists: Any) -> Any:
+    """The study of REQUESTED, with these lists in place of its own."""
+    scenario = question.scenario("own", Overrides({**REQUESTED, **lists}, repeat=repeat))
+    return fetches.KIND.study_of(scenario)
 
 
 def first_records(study: Any, **columns: Any) -> list[Record]:
+    """A record of the first repeat of each cell, with these columns."""
     return [Record(trial, True, total_ms=500.0, verdict=PASS, **columns) for trial in study.trials
             if trial.repeat == 1]
 
@@ -56,23 +59,26 @@ def first_run(study: Any, **columns: Any) -> RunData[Any]:
     ({"congestion_control": ("cubic",)}, {"response_round_trips": 9}, 1)])
 def test_a_cell_in_which_one_measurement_is_one_draw_is_repeated(
         lists: dict[str, Any], columns: dict[str, Any], number: int) -> None:
-    study = studied(**lists)
+    study = study_of(**lists)
     trials = fetches.KIND.with_draws(study, first_run(study, **columns), seed=1)
     assert len(trials) == 2 * number
     assert trials[:2] == list(study.trials)  # the network that was requested is one of them
 
 
-def test_what_has_repeats_of_its_own_gets_no_others() -> None:
-    study = studied(loss_percent=(1.0,), repeat=3)
-    assert list(fetches.KIND.with_draws(
-        study, first_run(study, queue_drops=4), seed=1)) == list(study.trials)
-    assert is_one_draw(first_records(studied(), queue_drops=4)[0])
-    assert not is_one_draw(replace(first_records(studied(), queue_drops=4)[0], trial=replace(
-        studied().trials[0], part="users")))
+def test_a_study_with_random_loss_gets_no_draws_besides_its_repeats() -> None:
+    study = study_of(loss_percent=(1.0,), repeat=3)
+    trials = fetches.KIND.with_draws(study, first_run(study, queue_drops=4), seed=1)
+    assert list(trials) == list(study.trials)
+
+
+def test_a_record_with_queue_drops_is_one_draw_unless_it_is_of_a_population() -> None:
+    record = first_records(study_of(), queue_drops=4)[0]
+    assert is_one_draw(record)
+    assert not is_one_draw(replace(record, trial=replace(record.trial, part="users")))
 
 
 def test_all_windows_have_the_same_draws_and_each_repeat_its_own() -> None:
-    study = studied()
+    study = study_of()
     added = fetches.KIND.with_draws(study, first_run(study, queue_drops=1), seed=7)[2:]
     networks = [(trial.drawn_rtt_ms, trial.drawn_queue_packets, trial.seed) for trial in added]
     assert networks[::2] == networks[1::2] and len(set(networks)) == draws.REPEATS - 1
@@ -94,8 +100,8 @@ def test_a_drawn_queue_is_near_the_one_requested_and_holds_a_packet(queue_packet
 
 
 @pytest.mark.parametrize(("drops", "drawn"), [(0, 0), (1, 4)])
-def test_a_number_of_repeats_means_that_number(drops: int, drawn: int) -> None:
-    study = studied(repeat=5)
+def test_a_cell_whose_repeats_are_requested_has_that_number(drops: int, drawn: int) -> None:
+    study = study_of(repeat=5)
     trials = fetches.KIND.with_draws(study, first_run(study, queue_drops=drops), seed=1)
     assert len(trials) == 10
     assert sum(trial.drawn_rtt_ms is not None for trial in trials) == 2 * drawn
@@ -116,27 +122,37 @@ def test_pages_are_repeated_as_fetches_are(repeat: int | None, drops: int, numbe
     assert all(trial.path.rtt_ms == trial.drawn_rtt_ms for trial in drawn)
 
 
-# What is said of them ------------------------------------------------------------------
+# What the answer says of draws ---------------------------------------------------------
 
 def drawn_records(slower_ms: list[float], **lists: Any) -> list[Record]:
     """Records of 10 segments, which take 500 ms, and of 40, which take so much longer."""
-    study = studied(repeat=len(slower_ms), **lists)
+    study = study_of(repeat=len(slower_ms), **lists)
     trials = fetches.KIND.with_draws(study, first_run(study, queue_drops=1), seed=1)
-    return [Record(trial, True, verdict=PASS, queue_drops=1, total_ms=500.0 + (
-        slower_ms[trial.repeat - 1] if trial.initcwnd == 40 else 0.0)) for trial in trials]
+    records = []
+    for trial in trials:
+        longer_ms = slower_ms[trial.repeat - 1] if trial.initcwnd == 40 else 0.0
+        records.append(Record(trial, True, total_ms=500.0 + longer_ms, queue_drops=1, verdict=PASS))
+    return records
 
 
 def test_an_effect_that_its_draws_do_not_share_has_no_sign_and_no_reason() -> None:
     records = drawn_records([300.0, -280.0, 310.0, -330.0])
-    cells = settings(records)
-    (change,) = changes(cells)
+    (change,) = changes(settings(records))
     assert change.effect == 0
     assert [reason.label for reason in reasons(change, WhatIfs())] == [CHANCE]
     assert what_if_trials([change], WhatIfs()) == []
-    assert len(answer_of_cells(cells, [change], is_question=True).notes) == 2
-    firsts = [record for record in records if record.trial.repeat == 1]
-    assert draws.note_on_draws([record.trial for record in firsts], False) == []
-    cells = settings(firsts)
+
+
+def test_the_answer_to_a_question_has_two_notes_on_its_draws() -> None:
+    cells = settings(drawn_records([300.0, -280.0, 310.0, -330.0]))
+    assert len(answer_of_cells(cells, changes(cells), is_question=True).notes) == 2
+
+
+def test_single_draws_are_noted_in_a_questions_answer_and_in_no_scenarios() -> None:
+    records = drawn_records([300.0, -280.0, 310.0, -330.0])
+    single = [record for record in records if record.trial.repeat == 1]
+    assert draws.note_on_draws([record.trial for record in single], False) == []
+    cells = settings(single)
     assert len(answer_of_cells(cells, changes(cells), is_question=True).notes) == 2
     assert not answer_of_cells(cells, changes(cells), is_question=False).notes
 
@@ -164,7 +180,7 @@ def test_an_effect_that_may_be_chance_names_the_repeats_that_would_decide(
     ([300.0, 600.0, 100.0, 310.0] * 5, 20)])
 def test_a_what_if_trial_is_repeated_until_its_interval_is_narrow(
         slower_ms: list[float], count: int) -> None:
-    """Of a tenth of the effect; and never more often than what was requested."""
+    """Narrow is a tenth of the effect. It has never more repeats than the requested trials."""
     (change,) = changes(settings(drawn_records(slower_ms, qdisc=("fq",))))
     repeats = {trial.repeat for trial in what_if_trials([change], WhatIfs())
                if trial.what_if == "pacing"}

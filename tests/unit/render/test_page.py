@@ -1,4 +1,4 @@
-"""A report as a page, on the terminal and in Markdown: escaped, and nothing is hidden."""
+"""A report as a page, on the terminal and in Markdown: all that it has is shown, and escaped."""
 
 from __future__ import annotations
 
@@ -78,8 +78,8 @@ def test_the_first_figure_comes_before_the_reasons_and_tables_last(text: str) ->
             < text.index('id="figures"') < text.index("<table"))
 
 
-def test_the_page_of_a_part_says_so_and_has_its_answer() -> None:
-    """As the terminal: what its bar shows, and why; each cell stands once."""
+def test_the_page_of_a_part_of_a_scenario_says_so_and_answers_for_the_part() -> None:
+    """As on the terminal: the bar of the part, why it is so, and a table with a row a cell."""
     records = [record for record in stored_fetches.stored("zhao2019") if record.trial.rtt_ms == 200]
     part = stored_fetches.report("zhao2019", records, whole=False, partial=True)
     text = pages.page(part, {"fig5_rtt": PIXEL}).replace("\xa0", " ")
@@ -93,10 +93,13 @@ def test_the_page_of_a_part_says_so_and_has_its_answer() -> None:
     assert len(published) == len(records) and all(published)
 
 
-def test_the_answer_has_its_command_and_the_claim_stands_once() -> None:
+def test_the_answer_of_a_page_has_its_command() -> None:
     users = rendering.REPORTS["users"]()
-    text = pages.page(users, {})
-    assert f"<pre>{users.answer.command}</pre>" in text
+    assert f"<pre>{users.answer.command}</pre>" in pages.page(users, {})
+
+
+def test_a_page_has_its_claim_unless_that_is_the_title_or_a_part_is_shown() -> None:
+    users = rendering.REPORTS["users"]()
     assert 'class="claim"' in pages.page(replace(users, claim="Another."), {})
     assert 'class="claim"' not in pages.page(replace(users, claim=users.title), {})
     part = replace(users, claim="Another.", facts={**users.facts, "partial": True})
@@ -106,13 +109,18 @@ def test_the_answer_has_its_command_and_the_claim_stands_once() -> None:
 # On the wire -------------------------------------------------------------------------
 
 def test_the_packets_of_kept_captures_are_shown_once(text: str, shown: Outline) -> None:
-    assert len(re.findall(r"Not drawn; \./plot\.py --run results/\S+ draws it\.", shown.text)) == 2  # of the mix, and of packets
+    not_drawn = re.findall(r"Not drawn; \./plot\.py --run results/\S+ draws it\.", shown.text)
+    assert len(not_drawn) == 2  # the mix, and the packets
     assert "IW3: RTT 20 ms: 3 data segments, 1 retransmitted." in shown.text
     drawn = Outline(pages.page(report(), {"on_the_wire": PIXEL}))
     assert [image["alt"] for image in drawn.of("img")] == ["On the wire"]
-    own = replace(FINDINGS[0], chart=PacketsChart("", (), timelines=(TIMELINE,)))
-    assert report(findings=(own,)).packets is None and 'id="wire"' not in pages.page(
-        report(findings=(own,)), {})
+
+
+def test_packets_that_a_finding_draws_are_not_shown_again() -> None:
+    finding = replace(FINDINGS[0], chart=PacketsChart("", (), timelines=(TIMELINE,)))
+    with_packets = report(findings=(finding,))
+    assert with_packets.packets is None
+    assert 'id="wire"' not in pages.page(with_packets, {})
 
 
 # What it must not do -----------------------------------------------------------------
@@ -127,11 +135,11 @@ def test_nothing_is_loaded_from_outside(text: str, shown: Outline) -> None:
         if tag == "script":
             assert "src" not in attributes
     assert not re.search(r"@import|url\(|fetch\(|XMLHttpRequest|https?:", text)
-    policy = next(each for each in shown.of("meta") if "http-equiv" in each)
+    policy = next(meta for meta in shown.of("meta") if "http-equiv" in meta)
     assert "default-src 'none'" in policy["content"]
 
 
-def test_pictures_are_of_what_there_is_and_named_by_their_sentence(shown: Outline) -> None:
+def test_each_drawn_picture_is_shown_with_its_sentence_as_its_text(shown: Outline) -> None:
     images = shown.of("img")
     assert [image["alt"] for image in images] == [
         "10 instead of 3 segments save 6.9 ms.", "all panels", "fig5 rtt cdf"]
@@ -145,7 +153,7 @@ def test_long_tables_scroll() -> None:
     assert trials is not None
     for rows, scrolls in ((24, False), (25, True)):
         long = report(trials=replace(trials, rows=trials.rows[:1] * rows), findings=())
-        classes = [each.get("class") for each in Outline(pages.page(long, {})).of("div")]
+        classes = [div.get("class") for div in Outline(pages.page(long, {})).of("div")]
         assert ("scroll long" in classes) is scrolls
 
 
@@ -178,12 +186,12 @@ def test_a_page_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         pages.write(tmp_path, report(), {})
 
 
-# The terminal and Markdown: within their width, cells as their column says ------------
+# The terminal --------------------------------------------------------------------------
 
-def test_nothing_else_is_wider_than_the_terminal() -> None:
+def test_long_words_and_tables_stay_within_the_terminals_width() -> None:
     long = " ".join(["word"] * 60)
     finding = replace(FINDINGS[1], statements=tuple(
-        replace(each, measured=long) for each in FINDINGS[1].statements),
+        replace(statement, measured=long) for statement in FINDINGS[1].statements),
         tables=(replace(BY_RTT, notes=(long, long)),))
     lines = terminal.text(
         report(claim=long, summary=(f"  {long}",), findings=(finding,))).splitlines()
@@ -198,17 +206,17 @@ def test_a_word_with_a_hyphen_stays_whole() -> None:
 
 
 def test_what_comes_from_files_cannot_steer_the_terminal() -> None:
-    said = terminal.text(hostile())
-    assert "\x1b" not in said and "\ud800" not in said
-    assert SEEN in said  # a cell stays on its line
+    printed = terminal.text(hostile())
+    assert "\x1b" not in printed and "\ud800" not in printed
+    assert SEEN in printed  # a cell stays on its line
 
 
 # The brief report ---------------------------------------------------------------------
 
 @pytest.mark.parametrize("name", ["zhao2019", "map", "load", "trace", "users", "judged"])
 @pytest.mark.parametrize("width", [60, 80, 110])
-def test_no_line_of_words_is_wider_than_asked_and_few_lines_are_printed(name: str, width: int
-                                                                        ) -> None:
+def test_the_brief_report_has_few_lines_within_the_width(name: str, width: int) -> None:
+    """Its command is on one line, however long, and so is a rule."""
     stored_run = rendering.REPORTS[name]()
     lines = [line for line in terminal.brief(stored_run, width).splitlines()
              if not stored_run.answer.command or stored_run.answer.command not in line]
@@ -223,7 +231,7 @@ def test_a_command_is_on_one_line() -> None:
     assert f"\n{2 * terminal.INDENT}{stored_run.answer.command}\n" in terminal.brief(stored_run, 60)
 
 
-def test_the_run_the_scenario_and_then_the_claim_answer() -> None:
+def test_a_report_without_an_answer_has_its_opening_and_else_its_claim() -> None:
     stored_run: Report = rendering.REPORTS["zhao2019"]()
     own = replace(stored_run, answer=Answer("The answer."), opening="Not said.")
     assert terminal.answer_of(own).sentence == "The answer."
@@ -272,7 +280,7 @@ def test_the_gallery_names_every_scenario_and_links_to_its_page() -> None:
         "\n\n## dukkipati2010\n\nNot measured: `./run.sh dukkipati2010`")
 
 
-def test_the_gallery_only_counts_what_another_document_has_in_words() -> None:
+def test_a_scenario_that_another_document_describes_has_only_counts_in_the_gallery() -> None:
     assert gallery([report()], {}, [], "pages", judged={"zhao2019"}).splitlines()[2] == (
         "Bars: 1 reproduced, 1 not reproduced; statements: 1 direction.")
 
@@ -283,7 +291,7 @@ def test_a_page_shows_the_scenarios_pictures_below_what_came_out() -> None:
                         "![Ten segments are faster than three.](../x.png)", "Run `")) in made
 
 
-def test_text_of_others_stays_text() -> None:
+def test_markup_in_text_from_files_is_escaped_in_markdown() -> None:
     assert escaped("a | b \\| <i> $x$ `c` [t](u) (v) 3 > 2\n") == (
         r"a \| b \\\| \<i> \$x\$ \`c\` [t]\(u) (v) 3 > 2 ")
     made = chapter(hostile())

@@ -93,17 +93,17 @@ def moved(client: list[Packet], place: int, by_ns: int) -> list[Packet]:
     (lambda client, server: (client, server[:5]), ["6 arrived and nobody sent it so"])],
     ids=("late", "early", "last", "lost", "doubled", "a byte more", "a byte changed", "swapped",
          "from nowhere"))
-def test_the_path_names_each_packet_that_was_tampered_with(tamper: Tamper, told: list[str]) -> None:
+def test_each_tampered_packet_is_a_deviation(tamper: Tamper, told: list[str]) -> None:
     found = [f"{each.number} {each.what}" for each in judge(*tamper(*trial()), way()).deviations]
     assert found == told
 
 
 @pytest.mark.parametrize("rate_kbps", [995.0, 1005.0])
-def test_a_rate_that_is_half_a_percent_off_is_seen(rate_kbps: float) -> None:
+def test_a_rate_half_a_percent_off_is_a_deviation(rate_kbps: float) -> None:
     assert len(judge(*trial(), way(rate_kbps)).deviations) == 5
 
 
-def test_a_full_queue_drops_and_only_a_full_one() -> None:
+def test_a_packet_is_dropped_if_the_queue_is_full_and_only_then() -> None:
     client, server = trial()
     short = replace(way(), queue_packets=3)
     dropped = judge(client[:4], server, short)
@@ -112,7 +112,7 @@ def test_a_full_queue_drops_and_only_a_full_one() -> None:
     assert late.what == "arrived though the queue held 3 of 3 packets" and later.number == 6
 
 
-def test_of_packets_that_are_the_same_the_first_that_finds_room_arrives() -> None:
+def test_of_equal_packets_the_first_that_finds_room_arrives() -> None:
     """Two resets of one connection: the queue has room for the first, and none for the second."""
     client, server = trial()
     server[5] = replace(server[4], time_ns=server[4].time_ns + 1_000_000)  # the same once more
@@ -138,7 +138,7 @@ def test_random_loss_follows_from_the_seed() -> None:
     assert {each.what.partition(" though")[0] for each in other} >= {"arrived", "did not arrive"}
 
 
-def test_packets_that_are_the_same_are_told_apart_by_what_can_have_arrived() -> None:
+def test_equal_packets_are_matched_by_which_can_have_arrived() -> None:
     """As SYN-ACKs are, and what a program sends twice: one is lost, or one overtakes the other."""
     lossy = way(loss_percent=50.0, seed=3280387012)
     first, second = (reaches is None for reaches in arrival_times(lossy, [0, 0], ()))
@@ -155,7 +155,7 @@ def test_packets_that_are_the_same_are_told_apart_by_what_can_have_arrived() -> 
     assert judge([client[0], *came], [*server, again], jittered).deviations == []
 
 
-def test_equal_packets_that_all_come_too_early_are_each_told() -> None:
+def test_equal_packets_that_all_arrive_too_early_are_deviations_each() -> None:
     client, server = trial(1)
     again = replace(server[1], time_ns=server[1].time_ns + 30_000_000)
     early = [replace(client[1], time_ns=server[1].time_ns + at_ns) for at_ns in (1_000, 2_000)]
@@ -163,7 +163,7 @@ def test_equal_packets_that_all_come_too_early_are_each_told() -> None:
     assert len(told) == 2 and all(each.what.endswith("µs too early") for each in told)
 
 
-def test_four_timers_may_wait_for_each_other_and_calls_take_whole_microseconds() -> None:
+def test_four_timers_may_wait_for_each_other_by_whole_microseconds() -> None:
     client, server = trial(2)
     assert not judge(moved(client, 2, 2_004), server, way()).deviations
     assert judge(moved(client, 2, 2_006), server, way()).deviations
@@ -190,8 +190,8 @@ def test_jitter_follows_from_the_seed_and_the_table() -> None:
 
 
 @pytest.mark.parametrize("apart_ns, holds", [(9_999, True), (10_001, False)])
-def test_of_two_that_jitter_brings_at_one_time_either_may_be_first(apart_ns: int, holds: bool
-                                                                   ) -> None:
+def test_of_two_packets_that_jitter_makes_simultaneous_either_may_be_first(
+        apart_ns: int, holds: bool) -> None:
     """Such calls as a program makes meanwhile delay what leaves, up to 10 µs."""
     jittered = way(jitter_ms=2.0, seed=5)  # draws 2 ms for the first, nothing for the second
     client, server = trial(2)
@@ -226,7 +226,7 @@ def test_at_the_edge_of_an_outage_a_full_queue_drops_first(queue_packets: int, q
 # The stored trials: real captures of every kind that the path has to explain.
 
 @pytest.mark.parametrize("name", stored.NAMES)
-def test_half_a_percent_of_the_rate_is_seen_in_real_captures(name: str) -> None:
+def test_a_rate_half_a_percent_off_fails_in_real_captures(name: str) -> None:
     real = stored.load(name)
     assert "path" in real.judge().judged_by
     kbps = real.trial.bandwidth_kbps
@@ -245,7 +245,7 @@ def to_client(packets: list[Packet]) -> list[Packet]:
 
 @pytest.mark.parametrize("name", KINDS)
 @pytest.mark.parametrize("by_ns", [50_000, -50_000])
-def test_a_packet_that_arrives_otherwise_is_seen_in_real_captures(name: str, by_ns: int) -> None:
+def test_a_packet_that_arrives_50_us_off_fails_in_real_captures(name: str, by_ns: int) -> None:
     """Behind every kind of queue: each of the packets in turn."""
     real = stored.load(name)
     packets = stored.read(real.client)
@@ -258,7 +258,7 @@ def test_a_packet_that_arrives_otherwise_is_seen_in_real_captures(name: str, by_
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_packet_that_is_missing_or_doubled_is_seen_in_real_captures(name: str) -> None:
+def test_a_missing_or_doubled_packet_fails_in_real_captures(name: str) -> None:
     real = stored.load(name)
     packets = stored.read(real.client)
     gone = to_client(packets)[0]  # nothing is before it
@@ -271,7 +271,7 @@ def test_a_packet_that_is_missing_or_doubled_is_seen_in_real_captures(name: str)
 
 
 @pytest.mark.parametrize("name", ["cake_full", "fq_codel_full"])
-def test_a_queue_that_chooses_keeps_the_order_of_what_left_together(name: str) -> None:
+def test_a_queue_of_flows_keeps_the_order_of_packets_sent_together(name: str) -> None:
     real = stored.load(name)
     packets = stored.read(real.client)
     first, second = [each for each in to_client(packets) if each.wire_bytes == 1514][:2]
@@ -284,8 +284,8 @@ def test_a_queue_that_chooses_keeps_the_order_of_what_left_together(name: str) -
 
 @pytest.mark.parametrize(("first_seq", "told"), [
     (2000, []), (500, ["arrived after one that left later"])])
-def test_what_a_timeout_repeats_may_overtake_as_another_flow(first_seq: int,
-                                                             told: list[str]) -> None:
+def test_a_retransmission_after_a_timeout_may_overtake_like_another_flow(
+        first_seq: int, told: list[str]) -> None:
     """The second packet left 0.3 ms behind the first, with the bytes from 1000 on."""
     def numbered(sent: Packet, seq: int) -> Packet:
         return replace(sent, frame=sent.frame[:38] + struct.pack(">I", seq) + sent.frame[42:])
@@ -320,12 +320,12 @@ def ticks_later(count: int) -> int:
     return TICK_NS + (DATA[-1].time_ns - TICK_NS) // MS * MS + count * MS
 
 
-def test_a_sound_exchange_has_a_cause_for_everything() -> None:
+def test_every_segment_of_a_sound_exchange_has_a_cause() -> None:
     assert not find_uncaused(EXCHANGE, TICK_NS)
 
 
 @pytest.mark.parametrize("since_tick_ns", [1_500, 100_000, 300_000, 900_000, 999_500])
-def test_data_that_leaves_between_ticks_has_none(since_tick_ns: int) -> None:
+def test_data_that_leaves_between_ticks_has_no_cause(since_tick_ns: int) -> None:
     when = ticks_later(20) + since_tick_ns
     (found,) = find_uncaused(sent_at(when), TICK_NS)
     assert found.time_ns == when
@@ -357,7 +357,7 @@ def test_a_server_answers_at_once(late_ns: int, passes: bool) -> None:
     assert (not found) == passes
 
 
-def test_a_pause_that_was_asked_for_is_a_cause() -> None:
+def test_a_requested_pause_is_a_cause() -> None:
     begun = max(each for each in CAME if each <= DATA[-1].time_ns)
     when = begun + 40 * MS + 7_000
     tick_ns = when - MS // 2  # as far from a tick as can be
@@ -369,7 +369,7 @@ def test_a_pause_that_was_asked_for_is_a_cause() -> None:
     assert find_uncaused(sent_at(when), tick_ns, Pauses(server_ns=30 * MS))
 
 
-def test_data_of_a_pause_may_leave_behind_an_acknowledgement_by_a_timer() -> None:
+def test_data_after_a_pause_may_leave_right_after_a_timers_acknowledgement() -> None:
     """That timer fires when it likes: what leaves just behind it has a cause of its own."""
     begun = max(each for each in CAME if each <= DATA[-1].time_ns)
     when = begun + 40 * MS

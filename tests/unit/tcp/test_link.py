@@ -45,7 +45,7 @@ def test_an_unlimited_link_has_no_queue() -> None:
     assert link.peak_queue == 0
 
 
-def test_frames_leave_at_the_rate_and_the_queue_counts_those_that_wait() -> None:
+def test_frames_leave_at_the_rate_and_waiting_ones_count_in_the_queue() -> None:
     """8 kbit/s: a thousand bytes a second."""
     link = link_of(Events(), 0, 8)
     first, second, third = arrivals(link, *[(0, 100)] * 3)
@@ -69,8 +69,8 @@ def test_timers_of_the_guest_are_half_a_microsecond_apart() -> None:
 
 @pytest.mark.parametrize(("comes_before_ns", "late_ns"), [
     (502, 1), (501, 1), (499, 2), (2, 499), (1, 500), (0, 0), (-1, 1)])
-def test_a_packet_that_is_due_waits_behind_one_that_comes(comes_before_ns: int, late_ns: int
-                                                          ) -> None:
+def test_a_packet_that_is_due_waits_for_one_that_arrives(comes_before_ns: int,
+                                                         late_ns: int) -> None:
     """The clock that has just fired for the latter is not set sooner (clockevents_program_event).
 
     Of what is due at one moment it sees to all.
@@ -139,7 +139,7 @@ def shaken(rtt_ms: float, bandwidth_kbps: float, uplink_kbps: float) -> Handshak
     return handshake
 
 
-def test_below_a_second_nothing_is_sent_again() -> None:
+def test_no_handshake_below_a_second_is_repeated() -> None:
     handshake = shaken(900, 1000, 1000)
     assert (handshake.syns, handshake.syn_acks, handshake.challenges) == (1, 1, [])
     assert handshake.client_us == 901_184 and handshake.server_us == 901_120
@@ -192,8 +192,8 @@ FIRST, QUIET = (200_000, False), (200_000, True)
     ([FIRST, (600_000, False)], 250_000, 175_000, 700_000),
     # Never below 200 ms (TCP_RTO_MIN), as a variance.
     ([(10_000, False)], 10_000, 5000, 200_000)])
-def test_each_sample_moves_the_estimate(samples: list[tuple[int, bool]], smoothed_us: float,
-                                        deviation_us: float, variance_us: int) -> None:
+def test_each_sample_moves_the_rtt_estimate(samples: list[tuple[int, bool]], smoothed_us: float,
+                                            deviation_us: float, variance_us: int) -> None:
     found = after(*samples)
     assert found.smoothed_8 == smoothed_us * 8
     assert found.deviation_4 / 4 == pytest.approx(deviation_us, abs=0.25)

@@ -24,7 +24,7 @@ from tests.golden.stored import Stored, nth_data, sent_again
 from tests.unit.tcp.conversation import CLIENT, MS, SERVER, START_NS, Conversation, capture, plain
 
 
-def test_a_segment_says_what_the_packet_said() -> None:
+def test_a_segment_has_the_fields_of_its_packet() -> None:
     stamp = b"\x01\x01\x08\x0a" + struct.pack(">II", 77, 66)
     sack = b"\x01\x01\x05\x0a" + struct.pack(">II", 9000 + 1449, 9000 + 2897)
     seen = plain().send(300, False, ACK, seq=96, ack=1449, options=stamp + sack).read()
@@ -66,7 +66,7 @@ def test_after_a_syn_cookie_the_server_takes_its_rtt_from_the_stamp(
     assert server_rtt_us(talk.read()) == rtts_us
 
 
-def test_a_capture_of_several_connections_needs_the_port_of_one() -> None:
+def test_a_capture_of_several_connections_is_read_by_port() -> None:
     first, second = plain(), Conversation(port=40001).handshake().flight(0, 1)
     both = capture(first.client + second.client), capture(first.server + second.server)
     with pytest.raises(CaptureError, match="2 connections, from client ports 40000, 40001"):
@@ -258,7 +258,7 @@ def before_end(options: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("path", STORED, ids=lambda path: f"{path.parent.name}-{path.stem}")
-def test_our_reading_of_a_stored_capture_is_dpkts(path: Path) -> None:
+def test_a_stored_capture_is_read_as_dpkt_reads_it(path: Path) -> None:
     read = ours(path.read_bytes())
     assert read is not None and read == by_dpkt(path.read_bytes())
 
@@ -325,7 +325,7 @@ def damaged(draw: st.DrawFn) -> bytes:
 
 @settings(derandomize=True, database=None, deadline=None, max_examples=50)
 @given(st.lists(st.one_of(frames, damaged()), max_size=3))
-def test_our_reading_of_a_made_capture_is_dpkts(made: list[bytes]) -> None:
+def test_a_generated_capture_is_read_as_dpkt_reads_it(made: list[bytes]) -> None:
     packets = b"".join(record(number, frame) for number, frame
                        in enumerate((syn(False), syn(True), *made)))
     assert ours(packets) == by_dpkt(packets)
@@ -336,7 +336,7 @@ def test_an_option_without_a_length_is_refused() -> None:
     assert ours(record(0, syn(False)) + record(1, syn(True)) + record(2, cut)) is None
 
 
-def test_a_header_of_ip_below_its_least_length_is_passed_over() -> None:
+def test_a_packet_with_too_short_an_ip_header_is_skipped() -> None:
     frame = bytearray(frame_of(True, ack=0x5010_0000))
     frame[14], frame[30:34] = 0x44, struct.pack(">HH", 80, PORT)
     packets = b"".join(record(number, bytes(each)) for number, each

@@ -149,7 +149,8 @@ def test_a_later_response_finds_the_window_grown() -> None:
 @pytest.mark.parametrize("otherwise", [
     {}, {"initcwnd": 10}, {"mss": 300}, {"gap_ms": 20.0, "burst_bytes": 60},
     {"gap_ms": 500.0, "burst_bytes": 60}, {"earlier_bytes": 5000, "earlier_request_bytes": 90}])
-def test_the_first_flight_alone_is_that_of_the_whole_course(otherwise: dict[str, Any]) -> None:
+def test_the_first_flight_predicted_alone_equals_that_of_the_transfer(
+        otherwise: dict[str, Any]) -> None:
     transfer = changed(BASE, **otherwise)
     assert first_flight(transfer) == predict(transfer).first_flight > 0
 
@@ -199,7 +200,7 @@ def test_without_window_scaling_64_kib_limit_the_first_flight() -> None:
     assert [first_flight(replace(wide, window_scale=scale)) for scale in (7, 0)] == [64, 46]
 
 
-def test_a_request_that_nobody_answers_is_given_up() -> None:
+def test_a_request_without_an_answer_is_given_up() -> None:
     class Unheard(Simulation):
         def _take_message(self, size: int, take_acknowledgement: Happening, now: int) -> None:
             pass
@@ -305,8 +306,8 @@ def test_a_full_flight_leaves_a_larger_window() -> None:
     (0, 6 * MSS, [[0, 1, 2], [3, 4], [5]]),
     (0, 3 * MSS, [[0, 1, 2]]), (0, 3 * MSS + 1, [[0, 1, 2], [3]]),
     (MSS, 6 * MSS, [[1, 2], [3, 4], [5]]), (3 * MSS, 6 * MSS, [[3, 4], [5]])])
-def test_packets_are_told_by_the_round_trip_in_which_they_left(start: int, end: int,
-                                                               numbers: list[list[int]]) -> None:
+def test_packets_are_split_into_flights_by_the_round_trip_of_leaving(
+        start: int, end: int, numbers: list[list[int]]) -> None:
     """Whatever is sent again is in no flight."""
     talk = Conversation().handshake().flight(0, 1, 2).acknowledge(260, 1).acknowledge(270, 2)
     talk.flight(3, 2, 4, at_ms=330).acknowledge(400, 5).flight(5, at_ms=460)
@@ -314,7 +315,7 @@ def test_packets_are_told_by_the_round_trip_in_which_they_left(start: int, end: 
     assert [[(each.seq - 1) // MSS for each in flight] for flight in seen] == numbers
 
 
-def test_what_leaves_on_a_selective_acknowledgement_is_the_next_flight() -> None:
+def test_segments_released_by_a_sack_are_the_next_flight() -> None:
     """The first segment is late, and those behind it are acknowledged by SACK alone."""
     talk = Conversation().handshake().flight(0, 1, 2)
     edges = struct.pack("!II", talk.server_start + 1 + MSS, talk.server_start + 1 + 2 * MSS)

@@ -41,8 +41,7 @@ def receiver() -> Receiver:
                     buffers=RECEIVE_BUFFERS, unit=128)
 
 
-def test_what_comes_twice_and_what_waits_uses_up_one_quick_acknowledgement(receiver: Receiver
-                                                                           ) -> None:
+def test_a_duplicate_and_a_pending_acknowledgement_use_up_one_quick_one(receiver: Receiver) -> None:
     """tcp_dec_quickack_mode"""
     receiver.received = 1000
     receiver.receive_duplicate(0, Sent(500, pushed=False, retransmitted=1000), echo=0, sent_at=0)
@@ -134,7 +133,7 @@ def test_cubic_grows_no_slower_than_reno_would(acknowledged: int, friendly: int,
     assert (cubic.friendly, cubic.per_segment) == (friendly, per_segment)
 
 
-def test_a_timeout_forgets_all_but_the_threshold() -> None:
+def test_a_timeout_resets_cubic_except_its_threshold() -> None:
     cubic = begun(acknowledged=1000)
     cubic.threshold, cubic.samples, cubic.round_least_us = 77, 5, 9
     cubic.reset(4_000_000, 3000)
@@ -156,7 +155,7 @@ def round_of(cubic: Cubic, *samples_us: int, window: int = 16, start_us: int = 0
 
 @pytest.mark.parametrize("least_us, late_us", [
     (16_000, 4000), (32_000, 4000), (48_000, 6000), (128_000, 16_000), (800_000, 16_000)])
-def test_slow_start_ends_when_nine_of_a_round_are_late(least_us: int, late_us: int) -> None:
+def test_slow_start_ends_when_nine_samples_of_a_round_are_late(least_us: int, late_us: int) -> None:
     """By an eighth of the least RTT, at least 4 ms, at most 16 ms."""
     for more_us, ends in ((0, False), (1, True)):
         cubic = Cubic()
@@ -241,7 +240,8 @@ def test_a_window_that_was_used_up_leaves_the_threshold(used: int, window: int,
 
 
 @pytest.mark.parametrize(("threshold", "percent"), [(1 << 30, 200), (22, 200), (21, 120), (5, 120)])
-def test_it_is_paced_twice_as_fast_far_below_the_threshold(threshold: int, percent: int) -> None:
+def test_pacing_is_at_200_percent_below_half_the_threshold_and_at_120_above(
+        threshold: int, percent: int) -> None:
     """tcp_pacing_ss_ratio, tcp_pacing_ca_ratio: of the window each smoothed RTT."""
     sender = made()
     sender.cubic.threshold = threshold
@@ -263,8 +263,8 @@ def test_a_timeout_keeps_three_quarters_of_the_window_as_threshold() -> None:
 @pytest.mark.parametrize(("clamp", "threshold", "at_once"), [
     (19_968, 19_968, True), (19_967, 19_968, False), (19_968, 19_841, True),
     (19_968, 19_840, False)])
-def test_a_window_that_could_double_is_told_at_once(clamp: int, threshold: int,
-                                                    at_once: bool) -> None:
+def test_a_receive_window_that_could_double_is_offered_at_once(clamp: int, threshold: int,
+                                                               at_once: bool) -> None:
     """tcp_cleanup_rbuf: no more than half of what may be is left, and twice that can be offered.
 
     9,984 bytes are left; windows are offered in units of 128 bytes, rounded up.
@@ -350,7 +350,7 @@ def test_the_delayed_acknowledgement_waits_no_longer_than_the_timeout() -> None:
     assert receiver.ack_timeout_ms == 71  # 1 + 69.001 ms, rounded up
 
 
-def test_windows_are_counted_in_units_of_the_largest_that_may_be() -> None:
+def test_the_unit_of_windows_follows_from_the_largest_possible_one() -> None:
     assert window_unit((131072, 6291456)) == 128 == window_unit((20 << 20, 6291456)) // 2
     assert window_unit((4096, 4096)) == 128  # net.core.rmem_max
     assert receive_window(10, unit=4) == 14_600

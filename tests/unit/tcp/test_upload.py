@@ -80,13 +80,14 @@ def test_a_servers_receive_window_limits_an_upload() -> None:
     (9282.088, {"rtt_ms": 3054.569, "bandwidth_kbps": 1149.337, "initcwnd": 37, "initrwnd": 100,
                 "response_bytes": 3850, "request_writes": (119, 1 << 16, 8563),
                 "client_initcwnd": 54})])
-def test_an_upload_as_a_guest_measured_it(total_ms: float, values: dict[str, Any]) -> None:
+def test_an_upload_takes_the_time_that_a_guest_measured(total_ms: float,
+                                                        values: dict[str, Any]) -> None:
     rate = values["bandwidth_kbps"]
     measured = changed(BASE, uplink_kbps=rate, **values)
     assert predict(measured).total_ms == pytest.approx(total_ms, abs=0.1)
 
 
-def test_a_slow_uplink_repeats_what_was_not_lost() -> None:
+def test_a_slow_uplink_retransmits_data_that_was_not_lost() -> None:
     slow = predict(uploading(20_000, 10, changed(BASE, uplink_kbps=28)))
     assert slow.client_retransmissions > 0 == slow.retransmissions
 
