@@ -173,10 +173,12 @@ def notes(setting: Setting, name: str) -> list[str]:
     full = [times for times in counting if 1 - times.idle_share >= analysis.BUSY]
     if full:
         windows = join_words([str(times.window) for times in full])
-        least = format_brief(min(1 - times.idle_share for times in full) * 100)
+        least_percent = format_brief(min(1 - times.idle_share for times in full) * 100)
+        share = f"{'at least ' if len(full) > 1 else ''}{least_percent} %"
+        if least_percent == "100":
+            share = "all"
         lines.append(f"{place}with {windows} the link is never free for long from the first byte on"
-                    f" ({'at least ' if len(full) > 1 else ''}{least} % of the time it sends):"
-                    " its bandwidth is the limit.")
+                     f" (it sends {share} of the time): its bandwidth is the limit.")
     return [f"{note[0].upper()}{note[1:]}" for note in lines]
 
 
