@@ -5,25 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge.seen import Seen
+from firstflight.judge.shared_evidence import SharedEvidence
 from firstflight.judge.verdict import NAMED
 
 _DIGITS = 12  # of a digest, in a verdict's reason
 
 
-def compare_sizes(seen: Seen) -> Iterator[Comparison]:
+def compare_sizes(evidence: SharedEvidence) -> Iterator[Comparison]:
     """Compare how many bytes were received, sent and requested; name the first few wrong bodies."""
-    wrong = [body for body in seen.bodies
+    wrong = [body for body in evidence.bodies
              if not body.size == body.sent_bytes == body.requested_bytes]
-    for body in (wrong or seen.bodies)[:NAMED]:
+    for body in (wrong or evidence.bodies)[:NAMED]:
         yield Comparison(not wrong, f"{body.size} bytes of {body.sent_bytes} sent",
                          f"{body.requested_bytes}", name=f"size{body.where}")
 
 
-def compare_digests(seen: Seen) -> Iterator[Comparison]:
+def compare_digests(evidence: SharedEvidence) -> Iterator[Comparison]:
     """Compare the SHA-256 of what was received and sent; name the first few wrong bodies."""
-    wrong = [body for body in seen.bodies if body.sha256 != body.sent_sha256]
-    for body in (wrong or seen.bodies)[:NAMED]:
+    wrong = [body for body in evidence.bodies if body.sha256 != body.sent_sha256]
+    for body in (wrong or evidence.bodies)[:NAMED]:
         yield Comparison(not wrong, f"{body.sha256[:_DIGITS]}…",
                          f"{body.sent_sha256[:_DIGITS]}… {body.source}",
                          name=f"digest{body.where}")

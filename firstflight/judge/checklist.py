@@ -1,8 +1,8 @@
 """The one list of checks, of fetches, pages, traces and loads: docs/METHOD.md's table.
 
 A row says what is requested and what is observed. A workload judges by the rows that name it. Where
-several workloads compare alike, the comparison is a function of judge/, of what the workload saw
-(judge/seen.py). Else it is the workload's own (Judging).
+several workloads compare alike, the comparison is a function of judge/ that takes shared evidence
+(judge/shared_evidence.py). Else it is the workload's own (Judging).
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Generic, Protocol, TypeVar
 
 from firstflight.base.comparison import Comparison
 from firstflight.judge import bodies, path, sockets, syns
-from firstflight.judge.seen import Seen
+from firstflight.judge.shared_evidence import SharedEvidence
 from firstflight.runs.results.checks import Check
 from firstflight.runs.results.records import Record
 
@@ -37,7 +37,7 @@ class Listed:
     judges: tuple[str, ...]  # the workloads that have the check
     only: str = ""  # the condition under which they have it; "" for always
     # The comparison that all of them share; None where each has its own.
-    compare: Callable[[Seen], Iterable[Comparison]] | None = None
+    compare: Callable[[SharedEvidence], Iterable[Comparison]] | None = None
     of_load: str = ""  # which connections of a load the check judges
     exact_only: bool = False  # as of Check
     seldom: bool = False  # as of Check
@@ -181,14 +181,14 @@ LIST = (
 )
 
 
-class HasSeen(Protocol):
+class HasSharedEvidence(Protocol):
     """Evidence that gives what shared checks look at."""
 
     @property
-    def seen(self) -> Seen: ...
+    def shared(self) -> SharedEvidence: ...
 
 
-Evidence = TypeVar("Evidence", bound=HasSeen)
+Evidence = TypeVar("Evidence", bound=HasSharedEvidence)
 RecordKind = TypeVar("RecordKind", bound=Record)
 
 
@@ -223,14 +223,14 @@ def checks_of(workload: str, judging: Mapping[str, Judging[Evidence, RecordKind]
 
 def _comparison_of(row: Listed, judging: Judging[Evidence, RecordKind]
                    ) -> Callable[[Evidence], Iterable[Comparison]]:
-    """A workload's own comparison, or the list's with what the workload saw."""
+    """A workload's own comparison, or the list's, which takes shared evidence."""
     if judging.compare is not None:
         return judging.compare
     if row.compare is None:
         raise ValueError(f"{row.name}: nothing is compared")
-    return partial(_compare_seen, row.compare)
+    return partial(_compare_shared, row.compare)
 
 
-def _compare_seen(compare: Callable[[Seen], Iterable[Comparison]], evidence: HasSeen
-                  ) -> Iterable[Comparison]:
-    return compare(evidence.seen)
+def _compare_shared(compare: Callable[[SharedEvidence], Iterable[Comparison]],
+                    evidence: HasSharedEvidence) -> Iterable[Comparison]:
+    return compare(evidence.shared)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge.seen import Seen
+from firstflight.judge.shared_evidence import SharedEvidence
 from firstflight.net.segments import Packets
 from firstflight.net.tc import normal_distribution
 from firstflight.setting.path import PathParameters
@@ -40,6 +40,6 @@ def counted_drops(setting: PathParameters, drops: Mapping[str, Mapping[str, int]
     return drops
 
 
-def compare_path(seen: Seen) -> Iterable[Comparison]:
+def compare_path(evidence: SharedEvidence) -> Iterable[Comparison]:
     """Compare each packet with its computed delivery, and the drops with the qdiscs' counters."""
-    return packet_path.compare_path(seen.path, seen.drops)
+    return packet_path.compare_path(evidence.path, evidence.drops)

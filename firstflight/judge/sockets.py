@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge.seen import Seen
+from firstflight.judge.shared_evidence import SharedEvidence
 from firstflight.judge.syns import mss_of
 from firstflight.net.buffers import buffer_per_segment
 from firstflight.setting.setting import LinkSetting
@@ -20,32 +20,33 @@ _BBR_BUFFERS = 3  # bbr_sndbuf_expand
 LEAST_BUFFERED_SEGMENTS = 10  # TCP_INIT_CWND
 
 
-def compare_sockets(seen: Seen) -> Iterator[Comparison]:
+def compare_sockets(evidence: SharedEvidence) -> Iterator[Comparison]:
     """Compare each report of a server's socket."""
-    for connection in seen.connections:
+    for connection in evidence.connections:
         for report in connection.reports:
-            yield from _compare_socket(seen, report, connection.exchange)
+            yield from _compare_socket(evidence, report, connection.exchange)
 
 
-def compare_initial_windows(seen: Seen) -> Iterator[Comparison]:
+def compare_initial_windows(evidence: SharedEvidence) -> Iterator[Comparison]:
     """Compare the initial window of each connection that begins with it."""
-    for connection in seen.connections:
+    for connection in evidence.connections:
         window = connection.initial_window
-        if window is not None and has_window(seen.setting, connection.exchange):
-            yield Comparison(window == seen.setting.server_window, f"{window} segments",
-                             f"{seen.setting.server_window}",
+        if window is not None and has_window(evidence.setting, connection.exchange):
+            yield Comparison(window == evidence.setting.server_window, f"{window} segments",
+                             f"{evidence.setting.server_window}",
                              name=f"initial window{connection.where}")
 
 
-def _compare_socket(seen: Seen, report: Response, wire: Exchange) -> Iterator[Comparison]:
+def _compare_socket(evidence: SharedEvidence, report: Response, wire: Exchange
+                    ) -> Iterator[Comparison]:
     """Compare what the server's kernel reports of its socket; other servers report less."""
-    setting, sysctls = seen.setting, seen.server_sysctls
+    setting, sysctls = evidence.setting, evidence.server_sysctls
     if "congestion_control" in report:
         control = report["congestion_control"]
         yield Comparison(control == setting.congestion_control, f"congestion control {control}",
                          setting.congestion_control)
 
-    yield from _compare_send_buffer(seen, report, wire)
+    yield from _compare_send_buffer(evidence, report, wire)
 
     if "reordering" in report:
         expected = int(sysctl(sysctls, "reordering"))
@@ -54,16 +55,19 @@ def _compare_socket(seen: Seen, report: Response, wire: Exchange) -> Iterator[Co
 
     if "has_nagle" in report:
         observed = "on" if report["has_nagle"] else "off"
-        yield Comparison(observed == seen.nagle, f"Nagle's algorithm {observed}", seen.nagle)
+        yield Comparison(observed == evidence.nagle, f"Nagle's algorithm {observed}",
+                         evidence.nagle)
 
     if mss := report.get("mss"):
-        expected = first_mss(wire, mss_of(setting, seen.client_sysctls, sysctls))
+        expected = first_mss(wire, mss_of(setting, evidence.client_sysctls, sysctls))
         yield Comparison(mss == expected, f"an MSS of {mss} bytes", f"{expected}")
 
     if "is_pacing_limited" in report:
         yield Comparison(not report["is_pacing_limited"], "a limit of the pacing rate", "none")
+
     rtts_us = server_rtt_us(wire)
-    if seen.is_exact and "pacing_bytes_per_s" in report and rtts_us and has_window(setting, wire):
+    if (evidence.is_exact and "pacing_bytes_per_s" in report and rtts_us
+            and has_window(setting, wire)):
         rate = report["pacing_bytes_per_s"]
         least, most = _pacing_rates(setting, report, sysctls, rtts_us)
         yield Comparison(least <= rate <= most, f"a pacing rate of {rate} bytes/s",
@@ -79,12 +83,13 @@ def has_window(setting: LinkSetting, wire: Exchange) -> bool:
     return len(wire.syn_acks) <= 2 or not (wire.handshake_was_lost or setting.disorder)
 
 
-def _compare_send_buffer(seen: Seen, report: Response, wire: Exchange) -> Iterator[Comparison]:
+def _compare_send_buffer(evidence: SharedEvidence, report: Response, wire: Exchange
+                         ) -> Iterator[Comparison]:
     """Compare the size of the send buffer, and whether SO_SNDBUF has fixed it."""
-    setting = seen.setting
+    setting = evidence.setting
     if "fixed_send_buffer" in report:
         observed = "fixed" if report["fixed_send_buffer"] else "growing"
-        is_fixed = setting.send_buffer_bytes > 0 or seen.fixes_buffer
+        is_fixed = setting.send_buffer_bytes > 0 or evidence.fixes_buffer
         requested = "fixed" if is_fixed else "growing"
         yield Comparison(observed == requested, f"a {observed} send buffer", f"a {requested} one")
 
@@ -92,8 +97,8 @@ def _compare_send_buffer(seen: Seen, report: Response, wire: Exchange) -> Iterat
         size, fixed = report["send_buffer_bytes"], fixed_send_buffer(setting.send_buffer_bytes)[0]
         yield Comparison(size == fixed, f"a send buffer of {size} bytes", f"{fixed}")
 
-    if "first_buffer_bytes" in report and seen.is_exact and has_window(setting, wire):
-        size, first = report["first_buffer_bytes"], _first_buffer(setting, seen.server_sysctls)
+    if "first_buffer_bytes" in report and evidence.is_exact and has_window(setting, wire):
+        size, first = report["first_buffer_bytes"], _first_buffer(setting, evidence.server_sysctls)
         yield Comparison(size == first, f"a send buffer of {size} bytes at first", f"{first}")
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge.seen import Seen
+from firstflight.judge.shared_evidence import SharedEvidence
 from firstflight.model.receiver import first_window, window_unit
 from firstflight.net.headers import PUSH, TIMESTAMP_BYTES
 from firstflight.net.segments import Segment
@@ -21,31 +21,32 @@ MOST_HALVED_SEGMENTS = 4  # a window of two segments halves them (tcp_bound_to_h
 _LEAST_JUDGED_SEGMENTS, _MOST_CUT_SHARE = 12, 0.25
 
 
-def compare_all_syns(seen: Seen) -> Iterator[Comparison]:
+def compare_all_syns(evidence: SharedEvidence) -> Iterator[Comparison]:
     """Compare the SYNs of all connections."""
-    for connection in seen.connections:
-        yield from compare_syns(seen.setting, seen.client_sysctls, seen.server_sysctls,
-                                wire=connection.exchange, has_scale=seen.is_exact,
-                                judges_server=seen.knows_server)
+    for connection in evidence.connections:
+        yield from compare_syns(evidence.setting, evidence.client_sysctls, evidence.server_sysctls,
+                                wire=connection.exchange, has_scale=evidence.is_exact,
+                                judges_server=evidence.knows_server)
 
 
-def compare_segment_size(seen: Seen) -> Iterator[Comparison]:
+def compare_segment_size(evidence: SharedEvidence) -> Iterator[Comparison]:
     """Compare the lengths of a server's segments: none is longer than the MSS, and few are shorter.
 
     The last segment of a write is shorter, and has the flag PUSH. Others fill a window or a buffer
     up: of random pages and traces 3 % at most. With path MTU probing (RFC 4821) a third of all
     segments are shorter.
     """
-    mss = mss_of(seen.setting, seen.client_sysctls, seen.server_sysctls)
+    mss = mss_of(evidence.setting, evidence.client_sysctls, evidence.server_sysctls)
     sent: list[Segment] = []
-    for connection in seen.connections:
+    for connection in evidence.connections:
         sent += [segment for segment in connection.exchange.at_server
                  if segment.to_client and segment.payload_bytes]
 
     longest = max((segment.payload_bytes for segment in sent), default=0)
     yield Comparison(longest <= mss, f"a segment of {longest} bytes", f"at most {mss}")
 
-    if seen.setting.client_window > MOST_HALVED_SEGMENTS and len(sent) >= _LEAST_JUDGED_SEGMENTS:
+    has_enough = len(sent) >= _LEAST_JUDGED_SEGMENTS
+    if has_enough and evidence.setting.client_window > MOST_HALVED_SEGMENTS:
         cut = sum(segment.payload_bytes < mss and not segment.flags & PUSH for segment in sent)
         yield Comparison(cut <= _MOST_CUT_SHARE * len(sent), f"{cut} of {len(sent)} segments with"
                          f" less than {mss} bytes in the midst of a write",

@@ -140,7 +140,7 @@ def nearest_phase_ns(phases_ns: tuple[int, int], expected_ns: int) -> int:
     return nearest_ns if nearest_ns >= 0 else nearest_ns + MS
 
 
-def seen_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -> float | None:
+def observed_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: float) -> float | None:
     """The observed RTT: the handshake at the client, less the serialisation of its two packets.
 
     None if there was no handshake, or a packet of it was lost.

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.inflated import inflate
-from firstflight.judge.seen import Seen, SeenConnection
+from firstflight.judge.shared_evidence import ConnectionEvidence, SharedEvidence
 from firstflight.runs.results.records import Record
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.testbed.observations import FILE_BYTES
@@ -241,10 +241,12 @@ class LoadEvidence:
                    has_scale=has_scale)
 
     @property
-    def seen(self) -> Seen:
+    def shared(self) -> SharedEvidence:
         """What the checks look at that other workloads have, too: the sampled connections."""
-        return Seen(self.trial, [SeenConnection(exchange) for exchange in self.sampled],
-                    self.sysctls, self.sysctls, is_exact=self.has_scale)
+        connections = [ConnectionEvidence(exchange) for exchange in self.sampled]
+        return SharedEvidence(
+            self.trial, connections, client_sysctls=self.sysctls, server_sysctls=self.sysctls,
+            is_exact=self.has_scale)
 
     @cached_property
     def counted(self) -> Connections:

@@ -13,7 +13,7 @@ from typing import ClassVar, NamedTuple, TypeVar
 from firstflight.base.errors import FirstFlightError
 from firstflight.judge.path import counted_drops, delivered
 from firstflight.judge.records import lengths_of
-from firstflight.judge.seen import Body, Seen, SeenConnection
+from firstflight.judge.shared_evidence import Body, ConnectionEvidence, SharedEvidence
 from firstflight.net.link import MANAGED
 from firstflight.net.segments import MS, frames_of
 from firstflight.runs.results.records import Record
@@ -107,13 +107,13 @@ class PageEvidence:
         return lengths_of(self.observation)
 
     @cached_property
-    def seen(self) -> Seen:
+    def shared(self) -> SharedEvidence:
         """What the checks look at that other workloads have, too."""
         trial = self.trial
-        connections = [SeenConnection(exchange) for exchange in self.earlier.values()]
+        connections = [ConnectionEvidence(exchange) for exchange in self.earlier.values()]
         for number, (port, connection) in enumerate(self.connections.items(), start=1):
             reports = [self.responses[port]] if port in self.responses else []
-            connections.append(SeenConnection(
+            connections.append(ConnectionEvidence(
                 connection.exchange, reports, where=f" of connection {number}",
                 initial_window=reports[0].get("initial_window") if reports else None))
 
@@ -122,9 +122,11 @@ class PageEvidence:
             size_bytes = requested.size_bytes
             bodies.append(Body(loaded["size"], size_bytes, size_bytes, sha256=loaded["sha256"],
                                sent_sha256=digest_of(size_bytes), where=f" of object {number}"))
-        return Seen(trial, connections, self.sysctls, self.sysctls,
-                    is_exact=self.exact and self.known_kernel, path=self.path,
-                    drops=counted_drops(trial, self.observation.get("drops", {})), bodies=bodies)
+
+        drops = counted_drops(trial, self.observation.get("drops", {}))
+        return SharedEvidence(
+            trial, connections, client_sysctls=self.sysctls, server_sysctls=self.sysctls,
+            is_exact=self.exact and self.known_kernel, path=self.path, drops=drops, bodies=bodies)
 
     @cached_property
     def begun_ns(self) -> int:

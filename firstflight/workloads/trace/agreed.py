@@ -19,7 +19,7 @@ def compare_segment_size(evidence: TraceEvidence) -> Iterator[Comparison]:
     full = syns.mss_of(evidence.trial, evidence.client_sysctls, evidence.server_sysctls)
     mss, expected = evidence.view.samples[0].mss, first_mss(evidence.view.exchange, full)
     yield Comparison(mss == expected, f"{mss} bytes", f"{expected}")
-    yield from syns.compare_segment_size(evidence.seen)
+    yield from syns.compare_segment_size(evidence.shared)
 
 
 def compare_requests(evidence: TraceEvidence) -> Iterator[Comparison]:

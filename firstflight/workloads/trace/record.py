@@ -8,7 +8,7 @@ from dataclasses import KW_ONLY, dataclass, field, replace
 from typing import ClassVar
 
 from firstflight.judge.path import counted_drops
-from firstflight.judge.seen import Body, Seen, SeenConnection
+from firstflight.judge.shared_evidence import Body, ConnectionEvidence, SharedEvidence
 from firstflight.net.link import MANAGED
 from firstflight.runs.results.records import Record
 from firstflight.testbed.messages import Observation
@@ -62,25 +62,27 @@ class TraceEvidence:
         return self.observation["responses"][0]["initial_window"]
 
     @property
-    def seen(self) -> Seen:
+    def shared(self) -> SharedEvidence:
         """What the checks look at that other workloads have, too."""
         trial, responses = self.trial, self.observation["responses"]
-        connection = SeenConnection(self.view.exchange, reports=responses,
-                                    initial_window=self.seen_initcwnd)
+        connection = ConnectionEvidence(self.view.exchange, reports=responses,
+                                        initial_window=self.seen_initcwnd)
         bodies = [Body(fetch["size"], response["body_bytes"], size, sha256=fetch["sha256"],
                        sent_sha256=response["sha256"])
                   for fetch, response, size in zip(
                       self.observation["fetches"], responses, trial.response_sizes)]
-        return Seen(trial, [connection], self.client_sysctls, self.server_sysctls,
-                    is_exact=self.exact and self.known_kernel, path=self.path,
-                    drops=counted_drops(trial, self.observation.get("drops", {})), bodies=bodies,
-                    nagle="on" if trial.nagle else "off", fixes_buffer=True)
+        drops = counted_drops(trial, self.observation.get("drops", {}))
+        return SharedEvidence(
+            trial, [connection], client_sysctls=self.client_sysctls,
+            server_sysctls=self.server_sysctls, is_exact=self.exact and self.known_kernel,
+            path=self.path, drops=drops, bodies=bodies, nagle="on" if trial.nagle else "off",
+            fixes_buffer=True)
 
     @property
     def seen_rtt_ms(self) -> float | None:
         # fq_codel's token bucket and cake send the first packet at once.
         down_kbps = math.inf if self.trial.qdisc in MANAGED else self.trial.bandwidth_kbps
-        return packets.seen_rtt_ms(self.view.exchange, self.trial.uplink_kbps, down_kbps)
+        return packets.observed_rtt_ms(self.view.exchange, self.trial.uplink_kbps, down_kbps)
 
 
 @dataclass(frozen=True)

@@ -72,11 +72,11 @@ def test_a_check_that_compares_nothing_is_refused() -> None:
 
 
 def test_a_workload_without_its_own_comparison_has_that_of_the_list() -> None:
-    row = replace(ROWS[0], compare=lambda seen: [Comparison(True, str(seen), "")])
+    row = replace(ROWS[0], compare=lambda shared: [Comparison(True, str(shared), "")])
     (check,) = checks_of("page", judging("one", compared=False), [row])
 
     class Evidence:
-        seen = "what was seen"
+        shared = "what all have"
 
     (compared,) = check.compare(Evidence())
-    assert compared.observed == "what was seen" and checklist.LIST
+    assert compared.observed == "what all have" and checklist.LIST

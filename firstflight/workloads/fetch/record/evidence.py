@@ -12,7 +12,7 @@ from functools import cached_property
 from firstflight.base.comparison import Comparison
 from firstflight.base.words import format_lossless
 from firstflight.judge.path import counted_drops
-from firstflight.judge.seen import Body, Seen, SeenConnection
+from firstflight.judge.shared_evidence import Body, ConnectionEvidence, SharedEvidence
 from firstflight.model.predict import Prediction, first_flight, predict, unacknowledged
 from firstflight.model.receiver import receive_window
 from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
@@ -206,18 +206,21 @@ class Evidence(Observed):
         return " ".join(word for word, judges in words.items() if judges)
 
     @cached_property
-    def seen(self) -> Seen:
+    def shared(self) -> SharedEvidence:
         """What the checks look at that other workloads have, too."""
         trial, fetch, report = self.trial, self.fetch, self.report
-        connections = [] if self.exchange is None else [SeenConnection(
-            self.exchange, reports=(report,), initial_window=self._initial_window)]
+        connections = []
+        if self.exchange is not None:
+            connections.append(ConnectionEvidence(self.exchange, reports=(report,),
+                                                  initial_window=self._initial_window))
         body = Body(fetch["size"], report.get("body_bytes", trial.response_bytes),
                     trial.response_bytes, sha256=fetch["sha256"], sent_sha256=report["sha256"],
                     source="as it came at first" if trial.own_server else "as sent")
-        return Seen(trial, connections, self.sysctls, self.sysctls,
-                    is_exact=self.tolerances.model_ms is not None, path=self.path,
-                    drops=counted_drops(trial, self.drops), bodies=(body,), nagle=trial.nagle,
-                    knows_server=trial.server != OWN)
+        return SharedEvidence(
+            trial, connections, client_sysctls=self.sysctls, server_sysctls=self.sysctls,
+            is_exact=self.tolerances.model_ms is not None, path=self.path,
+            drops=counted_drops(trial, self.drops), bodies=(body,), nagle=trial.nagle,
+            knows_server=trial.server != OWN)
 
     @property
     def _initial_window(self) -> int | None:

@@ -17,7 +17,7 @@ from firstflight.setting.server import OWN
 from firstflight.testbed.messages import Drops, Fetch, Response
 from firstflight.wire.delivery.host import Pauses, find_uncaused
 from firstflight.wire.delivery.packet_path import Delivery
-from firstflight.wire.exchange import (Exchange, bandwidth_behind, seen_rtt_ms,
+from firstflight.wire.exchange import (Exchange, bandwidth_behind, observed_rtt_ms,
                                            upload_flight)
 from firstflight.wire.flights import split_into_flights
 from firstflight.wire.messages import Early, Messages
@@ -194,7 +194,7 @@ class Observed:
         """The RTT by the handshake, without serialisation; None where a packet of it was lost."""
         # Token buckets and cake send the first packet at once, and pause after it.
         trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
-        return seen_rtt_ms(
+        return observed_rtt_ms(
             self.wire, math.inf if shaped_by_htb else trial.up_kbps,
             math.inf if shaped_by_htb or trial.qdisc in MANAGED else trial.down_kbps)
 

@@ -33,7 +33,7 @@ def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
              if segment.to_client and segment.payload_bytes]
     if not sizes:
         return
-    yield from syns.compare_segment_size(evidence.seen)
+    yield from syns.compare_segment_size(evidence.shared)
     # A window of two segments halves them (tcp_bound_to_half_wnd), a small buffer cuts them.
     has_room = trial.client_window > 3 and not 0 < trial.send_buffer_bytes < _LEAST_BUFFER_BYTES
     write = max(trial.burst_bytes, trial.response_bytes - trial.burst_bytes)

@@ -1,4 +1,4 @@
-"""What a workload saw of a trial, for the checks that several workloads share."""
+"""The evidence of a trial in one form, for the checks that several workloads share."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firstflight.wire.delivery.packet_path import Delivery
 from firstflight.wire.exchange import Exchange
 
 
-class SeenConnection(NamedTuple):
+class ConnectionEvidence(NamedTuple):
     """A connection by its packets, and what its server reports of it."""
 
     exchange: Exchange
@@ -35,12 +35,12 @@ class Body(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Seen:
+class SharedEvidence:
     """What was requested of the network and of TCP, and what was observed of them."""
 
     setting: LinkSetting
     # Those whose packets were captured; none before the captures are read.
-    connections: Sequence[SeenConnection]
+    connections: Sequence[ConnectionEvidence]
     client_sysctls: Mapping[str, str]
     server_sysctls: Mapping[str, str]
     # Whether time was virtual and the kernel's source is unchanged. In real time RTTs are not
