@@ -39,12 +39,12 @@ class Lacking(Exception):
 class Bench(Protocol):
     """A network with its programs. Built from (folder, project, sysctls, alive).
 
-    folder: for files that the engine reads. alive: call it now and then in a long trial, so that
-    the engine knows that nothing hangs. sysctls: as an argument those requested; the attribute has
-    those of each host's kernel, by host.
+    folder: for files that the engine reads. project: the folder of our programs. sysctls: those
+    that the run requests. alive: to be called now and then in a long trial, so that the engine
+    knows that nothing hangs.
     """
 
-    sysctls: dict[str, dict[str, str]]
+    sysctls: dict[str, dict[str, str]]  # of each host's kernel, by host
 
     def prepare(self, trial: Job) -> None:
         """Shape the network for a trial. Raises NetworkError, WorkerError, Lacking."""
@@ -75,11 +75,12 @@ class LineProcess:
     def python(cls, node: Node, project: Path, module: str, *arguments: str) -> LineProcess:
         """Start one of the project's programs on a host, such as testbed.hosts.http_server.
 
-        -S -E: nothing but the standard library is needed, and starting is quicker.
+        -S -E: our programs need nothing but the standard library, and start more quickly so.
         """
-        return cls(module, node.popen(
-            [sys.executable, "-S", "-E", "-m", module, *arguments], cwd=project,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=None))
+        command = [sys.executable, "-S", "-E", "-m", module, *arguments]
+        process = node.popen(command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                             stderr=None)
+        return cls(module, process)
 
     def send(self, message: Mapping[str, object]) -> None:
         """Send a line. Raises ProgramEnded."""
@@ -99,7 +100,7 @@ class LineProcess:
                 raise ProgramEnded(f"{self.name} has ended")
 
     def order(self, request: Mapping[str, object]) -> None:
-        """Send a request that `answer` then waits for. Raises ProgramEnded."""
+        """Send a request, whose answer `answer` then awaits. Raises ProgramEnded."""
         self.orders += 1
         self.send({**request, "number": self.orders})
 
@@ -121,10 +122,13 @@ class LineProcess:
         deadline = time.monotonic() + deadline_s
         next_look_s: float | None = 0.0
         while b"\n" not in self.buffer:
-            next_look_s = look() if next_look_s is not None else None
+            if next_look_s is not None:
+                next_look_s = look()
             wait_s = max(0.0, deadline - time.monotonic())
-            if not select.select([self.process.stdout], [], [],
-                                 wait_s if next_look_s is None else min(wait_s, next_look_s))[0]:
+            if next_look_s is not None:
+                wait_s = min(wait_s, next_look_s)
+            ready, _, _ = select.select([self.process.stdout], [], [], wait_s)
+            if not ready:
                 if time.monotonic() < deadline:
                     continue
                 raise WorkerError(f"{self.name}: no {awaited} within {deadline_s:g} s")
@@ -132,6 +136,7 @@ class LineProcess:
             if not chunk:
                 raise ProgramEnded(f"{self.name} ended while {awaited} was awaited")
             self.buffer += chunk
+
         line, self.buffer = self.buffer.split(b"\n", 1)
         answer: dict[str, Any] = json.loads(line)
         return answer

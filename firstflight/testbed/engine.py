@@ -22,7 +22,7 @@ from vtime.console import EngineCannot, EngineError
 from vtime.uml import built_kernel, check_machine, find_kernel
 
 START_DEADLINE_S = 60.0
-# In addition to the longest trial's own deadline, so that the worker's deadlines come first: their
+# In addition to the longest trial's own deadline. So the worker's deadlines come first, whose
 # messages have a reason.
 SILENCE_DEADLINE_S = 400.0
 POLL_S = 0.02
@@ -67,13 +67,13 @@ class HostEngine:
         return self.known_kernel
 
     def keeping_guests(self) -> AbstractContextManager[None]:
-        """It has none."""
+        """Nothing: it has no guests."""
         return nullcontext()
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
             folder: Path) -> Iterator[ObservedTrial]:
         """Yield one observation per trial, in order. Raises EngineCannot, EngineError."""
-        here: list[Job] = []
+        possible: list[Job] = []
         for trial in trials:
             place = place_of(trial)
             if place.system != system.HERE:
@@ -83,30 +83,33 @@ class HostEngine:
             elif "site" in trial and not self.sites:
                 yield ObservedTrial(trial["id"], {"skipped": site_store.ONLY_IN_GUESTS})
             else:
-                here.append(trial)
-        trials = here
-        if trials:
-            yield from self._measured(trials, sysctls, folder)
+                possible.append(trial)
+        if possible:
+            yield from self._measure(possible, sysctls, folder)
 
-    def _measured(self, trials: list[Job], sysctls: dict[str, str],
-                  folder: Path) -> Iterator[ObservedTrial]:
+    def _measure(self, trials: list[Job], sysctls: dict[str, str],
+                 folder: Path) -> Iterator[ObservedTrial]:
+        """Have a worker run trials; their observations. Raises EngineCannot, EngineError."""
         if os.geteuid() != 0:
             raise EngineCannot(NEEDS_ROOT)
+
         job = JobFolder(folder / "host", trials, sysctls, warm_up=True, libraries=self.sites)
         command = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child",
                    "--mount-proc", "sh", "-c", _SETUP, "sh",
                    sys.executable, "-m", WORKER, str(job.path), str(PROJECT)]
-        longest_s = max((trial["deadline_s"] for trial in trials), default=0.0)
-        worker = WorkerProcess(job, trials, command, PROJECT, START_DEADLINE_S,
-                               2 * longest_s + SILENCE_DEADLINE_S)
+        longest_s = max(trial["deadline_s"] for trial in trials)
+        worker = WorkerProcess(
+            job, trials, command, cwd=PROJECT, start_deadline_s=START_DEADLINE_S,
+            trial_deadline_s=2 * longest_s + SILENCE_DEADLINE_S)
         try:
             while worker.waiting:
                 yield from worker.poll()
                 self.facts = self.facts or worker.ready
                 time.sleep(POLL_S)
         except EngineCannot as error:
-            advice = f"; {netem_advice()}" if "netem" in str(error) else ""
-            raise EngineCannot(f"{error}{advice}") from error
+            if "netem" not in str(error):
+                raise
+            raise EngineCannot(f"{error}; {netem_advice()}") from error
         except EngineError as error:
             if refusal := NO_NAMESPACES.search(worker.printed()):
                 raise EngineCannot(f"{refusal[0]}: {NEEDS_NAMESPACES}") from error

@@ -57,7 +57,7 @@ class Place(NamedTuple):
 
 def place_of(trial: Job) -> Place:
     return Place(trial.get("system", system.HERE), trial.get("kernel", DEFAULT_KERNEL),
-                 tuple(trial.get("module_parameters", ())))
+                 module_parameters=tuple(trial.get("module_parameters", ())))
 
 
 class UmlEngine:
@@ -68,35 +68,44 @@ class UmlEngine:
 
     def __init__(self, kernel: Path, jobs: int, first: int | None = None,
                  named_kernel: Callable[[str], Path] = uml.named_kernel) -> None:
-        """first: the processor of the first guest, None for any. named_kernel: finds a kernel by
-        its name, or raises KernelMissing. Raises EngineCannot."""
+        """Raises EngineCannot.
+
+        first: the processor of the first guest, None for any. named_kernel: finds a kernel by its
+        name, or raises KernelMissing.
+        """
         check_machine()
-        self.kernel, self.first = kernel, first
-        self.keeps_guests = False  # see keeping_guests
-        self.idle: list[tuple[GuestFor, WorkerProcess]] = []  # kept, in the order they became so
-        self.started = 0  # guests, ever
+        self.jobs, self.first = jobs, first
+        self.kernel = kernel
         self.build = kernel.parent.name  # digests of its configuration and source (build.sh)
-        self.jobs = jobs
         self.find_kernel = named_kernel
         self.kernels: dict[str, Path] = {DEFAULT_KERNEL: kernel}  # by name: that were looked for
-        lacking = confine.lacking()
+        self.roots: dict[str, Path | None] = {system.HERE: None}  # of systems already checked
         self.facts: dict[str, Any] = {"confined": walls(), **made_from(kernel)}
         self.known_kernel: bool = self.facts["kernel_known"]
-        self.roots: dict[str, Path | None] = {system.HERE: None}  # of systems already checked
-        warnings = [
-            *([f"this machine lacks {lacking}: guests are not confined, measure only scenario"
-               " files that you trust"] if lacking else []),
-            *([] if self.known_kernel else [
-                "the guest kernel was built from"
-                f" {self.facts['kernel_origin'] or 'an unknown source'}: what the model of TCP"
-                " predicts is shown and not judged (FIRST_FLIGHT_KERNEL_SOURCE=default"
-                " ./install.sh takes the distribution's)"])]
-        self.warning = "; ".join(warnings)
+        self.warning = "; ".join(self._warnings())
+
+        self.started = 0  # guests, ever
         self.bound: dict[WorkerProcess, int] = {}  # the processor of each guest
         self.named: dict[WorkerProcess, str] = {}  # its kernel
         self.purposes: dict[WorkerProcess, GuestFor | None] = {}  # None: it is not kept
+        self.keeps_guests = False  # see keeping_guests
+        self.idle: list[tuple[GuestFor, WorkerProcess]] = []  # kept, in the order they became so
         compile_programs(PROGRAMS)
-        self.places = readable.ReadablePaths()  # found once for all guests
+        self.readable_paths = readable.ReadablePaths()  # found once for all guests
+
+    def _warnings(self) -> list[str]:
+        """What a user should know of this machine and its kernel."""
+        warnings = []
+        if lacking := confine.lacking():
+            warnings.append(f"this machine lacks {lacking}: guests are not confined, measure only"
+                            " scenario files that you trust")
+        if not self.known_kernel:
+            warnings.append("the guest kernel was built from"
+                            f" {self.facts['kernel_origin'] or 'an unknown source'}: what the model"
+                            " of TCP predicts is shown and not judged"
+                            " (FIRST_FLIGHT_KERNEL_SOURCE=default ./install.sh takes the"
+                            " distribution's)")
+        return warnings
 
     def recipes(self, names: Collection[str]) -> dict[str, dict[str, Any]]:
         """What the kernels under these names were built from, as far as they are there."""
@@ -125,9 +134,11 @@ class UmlEngine:
         If a guest dies or hangs, its current trial fails. If it is killed or its programs end, no
         trial fails. Its other trials go to a new guest. Raises EngineError if guests do not start.
         """
-        unknown = site_store.missing(trials)
-        yield from (ObservedTrial(name, {"skipped": why}) for name, why in unknown.items())
-        batches, skipped = self._placed([trial for trial in trials if trial["id"] not in unknown])
+        without_site = site_store.missing(trials)
+        for name, why in without_site.items():
+            yield ObservedTrial(name, {"skipped": why})
+        batches, skipped = self._place(
+            [trial for trial in trials if trial["id"] not in without_site])
         yield from skipped
         yield from self._guests(batches, sysctls, folder)
 
@@ -178,8 +189,8 @@ class UmlEngine:
                             error = EngineError(ENDLESS.format(silent_s=error.silent_s))
                         self._check(guest, error, restarts)
                         if not isinstance(error, WorkerLost):
-                            observed.append(ObservedTrial(rest.pop(0)["id"],
-                                                          {"error": str(error)}))
+                            failed = rest.pop(0)
+                            observed.append(ObservedTrial(failed["id"], {"error": str(error)}))
                         if rest:
                             guests.append(self._start(folder, self._free(guests), rest,
                                                       guest_for(rest, sysctls)))
@@ -205,52 +216,70 @@ class UmlEngine:
 
     def _take_idle(self, purpose: GuestFor, trials: list[Job]) -> WorkerProcess | None:
         """A guest that waits for such trials, and now has these; None if there is none."""
-        for kept in self.idle:
-            if kept[0] == purpose:
-                self.idle.remove(kept)
-                try:
-                    kept[1].give(trials)
-                except StorageError:
-                    kept[1].stop()
-                    raise
-                except OSError:  # it has put something in the way
-                    kept[1].stop()
-                    return None
-                return kept[1]
-        return None
+        fitting = [kept for kept in self.idle if kept[0] == purpose]
+        if not fitting:
+            return None
+        self.idle.remove(fitting[0])
+        _, guest = fitting[0]
+        try:
+            guest.give(trials)
+        except StorageError:
+            guest.stop()
+            raise
+        except OSError:  # it has put something in the way
+            guest.stop()
+            return None
+        return guest
 
     def _keep_or_stop(self, guest: WorkerProcess) -> None:
         """Let a guest wait for more trials, if it is to; no more than self.jobs of them wait."""
-        kept = self.purposes[guest]
-        if kept is None or not guest.pause():
+        purpose = self.purposes[guest]
+        if purpose is None or not guest.pause():
             guest.stop()
             return
-        self.idle.append((kept, guest))
+        self.idle.append((purpose, guest))
         if len(self.idle) > self.jobs:
-            self.idle.pop(0)[1].stop()
+            _, longest_idle = self.idle.pop(0)
+            longest_idle.stop()
 
     def _take_facts(self, guest: WorkerProcess) -> None:
-        """What a guest reported of its kernel; the run's facts are of the default one, if it ran.
+        """Take what a guest reported of its kernel.
+
+        The facts of a run are those of the default kernel, if it ran.
         """
         if self.named[guest] == DEFAULT_KERNEL:
             self.facts.update(guest.ready)
         else:
             self.facts = {**guest.ready, **self.facts}
 
-    def _placed(self, trials: list[Job]) -> tuple[list[list[Job]], list[ObservedTrial]]:
-        """What each guest does: on one kernel, in one system, trials of one kind; and the trials
-        that lack theirs.
+    def _place(self, trials: list[Job]) -> tuple[list[list[Job]], list[ObservedTrial]]:
+        """Deal trials to guests: what each guest does, and the trials whose guest cannot be.
 
-        Raises EngineCannot where a system is damaged.
+        A guest has one kernel and one system, and runs trials of one kind. Raises EngineCannot
+        where a kernel or a system is damaged.
         """
-        placed: dict[tuple[Place, str], list[Job]] = {}
+        groups: dict[tuple[Place, str], list[Job]] = {}
         for trial in trials:
-            placed.setdefault((place_of(trial), trial["kind"]), []).append(trial)
-        places = {place for place, _ in placed}
-        missing = self._missing_systems({place.system for place in places})
-        for name in {place.kernel for place in places}:
+            groups.setdefault((place_of(trial), trial["kind"]), []).append(trial)
+        missing_systems = self._missing_systems({place.system for place, _ in groups})
+        missing_kernels = self._missing_kernels({place.kernel for place, _ in groups})
+
+        batches: list[list[Job]] = []
+        skipped: list[ObservedTrial] = []
+        for (place, _), group in groups.items():
+            why = missing_kernels.get(place.kernel) or missing_systems.get(place.system)
+            if why:
+                skipped += [ObservedTrial(trial["id"], {"skipped": why}) for trial in group]
+            else:
+                batches += shared_out(group, self.jobs)
+        return batches, skipped
+
+    def _missing_kernels(self, names: Collection[str]) -> dict[str, str]:
+        """Why these kernels are not there, by name. Raises EngineCannot where one is damaged."""
+        missing: dict[str, str] = {}
+        for name in {*names} - {DEFAULT_KERNEL}:
             try:
-                recipe = uml.recipe_of(self._kernel(name)) if name != DEFAULT_KERNEL else None
+                recipe = uml.recipe_of(self._kernel(name))
             except uml.KernelMissing as error:
                 missing[name] = str(error)
                 continue
@@ -259,12 +288,7 @@ class UmlEngine:
                                    f" --kernel {name} …)") from error
             if recipe:
                 self.facts.setdefault("kernels", {})[name] = recipe
-        skipped = {place: why for place in places
-                    if (why := missing.get(place.kernel) or missing.get(place.system))}
-        return ([batch for (place, _), group in placed.items() if place not in skipped
-                 for batch in shared_out(group, self.jobs)],
-                [ObservedTrial(trial["id"], {"skipped": skipped[place]})
-                 for (place, _), group in placed.items() if place in skipped for trial in group])
+        return missing
 
     def _missing_systems(self, names: Collection[str]) -> dict[str, str]:
         """Why these systems are not there, by name. Raises EngineCannot where one is damaged."""
@@ -304,29 +328,32 @@ class UmlEngine:
         if not kernel.exists():
             raise EngineCannot(f"the kernel {place.kernel} was removed while trials wait for it:"
                                " build it again, and the same command resumes the run")
-        command = ["taskset", "--cpu-list", str(processor),
-                   *guest_command(kernel, self.roots[place.system], purpose.readable,
-                                  memory_mb=purpose.memory_mb, more=place.module_parameters,
-                                  places=self.places)]
+
+        boot = guest_command(kernel, self.roots[place.system], purpose.readable,
+                             memory_mb=purpose.memory_mb, more=place.module_parameters,
+                             places=self.readable_paths)
+        command = ["taskset", "--cpu-list", str(processor), *boot]
         is_kept = self.keeps_guests and not any(trial.get("alone") for trial in trials)
         files = fork_server.libraries() if purpose.forks else {}
-        files.update({site_store.file_name(site): site_store.place_of(site)
-                      for site in purpose.sites})
-        job = JobFolder(folder / f"guest{self.started}", trials, dict(purpose.sysctls), ALIGN_S,
-                        waits=is_kept, libraries=files)
+        for site in purpose.sites:
+            files[site_store.file_name(site)] = site_store.place_of(site)
+
+        job = JobFolder(folder / f"guest{self.started}", trials, dict(purpose.sysctls),
+                        align_s=ALIGN_S, waits=is_kept, libraries=files)
         self.started += 1
-        guest = WorkerProcess(job, trials, command, job.path, BOOT_DEADLINE_S, purpose.deadline_s)
+        guest = WorkerProcess(job, trials, command, cwd=job.path, start_deadline_s=BOOT_DEADLINE_S,
+                              trial_deadline_s=purpose.deadline_s)
         self.bound[guest], self.named[guest] = processor, place.kernel
         self.purposes[guest] = purpose if is_kept else None
         return guest
 
 
 class Waiting:
-    """Observations that wait to be judged, the oldest first; bytes: of their packets and files."""
+    """Observations that wait to be judged, the oldest first."""
 
     def __init__(self) -> None:
         self.queue: deque[ObservedTrial] = deque()
-        self.bytes = 0
+        self.bytes = 0  # of their packets and files
 
     def __len__(self) -> int:
         return len(self.queue)
@@ -353,19 +380,16 @@ def bytes_of(observation: ObservedTrial) -> int:
 
 
 class GuestFor(NamedTuple):
-    """What a guest is started with; trials that need the same may be given to it.
-
-    kind: of its bench. forks: whether it has the libraries of testbed.fork_server, with which curl
-    forks, and all that speaks TLS draws from the kernel. readable: paths
-    that its servers and its browser may read. sites: digests of the recordings that it has.
-    """
+    """What a guest is started with; trials that need the same may be given to it."""
 
     place: Place
-    kind: str
+    kind: str  # of its bench
+    # Whether it has the libraries of testbed.fork_server, with which curl forks, and all that
+    # speaks TLS draws from the kernel.
     forks: bool
-    readable: tuple[str, ...]
+    readable: tuple[str, ...]  # paths that its servers and its browser may read
     sysctls: tuple[tuple[str, str], ...]
-    sites: tuple[str, ...] = ()
+    sites: tuple[str, ...] = ()  # digests of the recordings that it has
 
     @property
     def memory_mb(self) -> int:
@@ -379,11 +403,11 @@ class GuestFor(NamedTuple):
 
 def guest_for(trials: Sequence[Job], sysctls: Mapping[str, str]) -> GuestFor:
     """What the guest of a batch is started with. Raises EngineCannot as readable_by does."""
-    return GuestFor(place_of(trials[0]), trials[0]["kind"],
-                    any(trial.get("client") in ("curl", CHROMIUM) or "tls" in trial
-                        for trial in trials),
-                    tuple(readable_by(trials)), tuple(sysctls.items()),
-                    tuple(sorted({trial["site"] for trial in trials if "site" in trial})))
+    forks = any(trial.get("client") in ("curl", CHROMIUM) or "tls" in trial for trial in trials)
+    sites = {trial["site"] for trial in trials if "site" in trial}
+    return GuestFor(place_of(trials[0]), trials[0]["kind"], forks,
+                    readable=tuple(readable_by(trials)), sysctls=tuple(sysctls.items()),
+                    sites=tuple(sorted(sites)))
 
 
 def readable_by(trials: Sequence[Job]) -> list[str]:
@@ -391,13 +415,20 @@ def readable_by(trials: Sequence[Job]) -> list[str]:
 
     Raises EngineCannot for a path with secrets: a scenario may come from a stranger.
     """
-    owned = [trial["own"] for trial in trials if "own" in trial]
-    paths = sorted({path for own in owned for path in (*own["folders"], own["ca"]) if path})
-    for path in (os.path.realpath(path) for path in paths):
-        if (why := readable.secrets_in(Path(path))) and (
-                os.path.isdir(path) or not readable.everybody_reads(path, readable.homes())):
-            raise EngineCannot(f"the server's {path} {why}, and the server would read all of it:"
+    requested: set[str] = set()
+    for trial in trials:
+        if "own" in trial:
+            requested.update(trial["own"]["folders"], (trial["own"]["ca"],))
+    paths = sorted(requested - {""})
+
+    for path in paths:
+        real = os.path.realpath(path)
+        why = readable.secrets_in(Path(real))
+        if why and (os.path.isdir(real)
+                    or not readable.everybody_reads(real, readable.homes())):
+            raise EngineCannot(f"the server's {real} {why}, and the server would read all of it:"
                                " put what it needs into a folder of its own")
+
     if any(trial.get("client") == CHROMIUM for trial in trials):
         paths += [path for path in BROWSER_READS if os.path.isdir(path)]
     return paths

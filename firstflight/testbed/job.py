@@ -72,17 +72,18 @@ class JobFolder:
         self.path = path = path.absolute()  # workers have working folders of their own
         path.mkdir(parents=True)
         (path / PROGRAM).write_text(WORKER)
-        (path / "job.json").write_text(json.dumps(
-            {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up, "waits": waits}))
+        job = {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up, "waits": waits}
+        (path / "job.json").write_text(json.dumps(job))
         self.trial_files = 0
         self.add(trials)
         for name, library in libraries.items():
             shutil.copyfile(library, path / name)
         shared_folder.reserve(path)
+
         self.lines_path = path / "observations.jsonl"
         self.lines_path.touch()
         self.lines = GrowingFile(self.lines_path.open("r+b"))
-        self.torn = b""
+        self.torn = b""  # the beginning of a line whose end was not read yet
         self.is_behind = False  # more has been written than was read
         self.captures: dict[str, GrowingFile] = {}
 
@@ -93,8 +94,8 @@ class JobFolder:
         """
         self.trial_files += 1
         aside = self.path / "trials-aside"
-        with open(os.open(aside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o666), "w",
-                  encoding="ascii") as file:
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        with open(os.open(aside, flags, 0o666), "w", encoding="ascii") as file:
             file.writelines(f"{json.dumps(trial)}\n" for trial in trials)
         aside.rename(self.path / trials_file(self.trial_files))
 
@@ -118,24 +119,28 @@ class JobFolder:
         packets = {side: b"" for side in SIDES}
         for side, place in line.get("captures", {}).items():
             if side not in self.captures:
-                self.captures[side] = GrowingFile(
-                    open_within(self.path, f"{side}.pcap", os.O_RDWR))
+                file = open_within(self.path, f"{side}.pcap", os.O_RDWR)
+                self.captures[side] = GrowingFile(file)
             self.captures[side].place = place["offset"]
             packets[side] = self.captures[side].read(min(place["bytes"], CAPTURE_BYTES))
+
         files, room = {}, FILE_BYTES
         for name, written in line.get("files", {}).items():
             files[name] = read_within(self.path, written, room)
             room -= len(files[name])
             remove_within(self.path, written)
+
         if "started_at" in line:
             line["received_at"] = time.time()
-        return ObservedTrial(line["trial"], line, packets["client"], packets["server"], files)
+        return ObservedTrial(line["trial"], line, client_pcap=packets["client"],
+                             server_pcap=packets["server"], files=files)
 
     def unfreed_names(self) -> set[str]:
         """Names of growing files whose read parts the disk cannot free."""
-        growing = {self.lines_path.name: self.lines,
-                   **{f"{side}.pcap": file for side, file in self.captures.items()}}
-        return {name for name, file in growing.items() if file.is_unfreeable}
+        names = {f"{side}.pcap" for side, file in self.captures.items() if file.is_unfreeable}
+        if self.lines.is_unfreeable:
+            names.add(self.lines_path.name)
+        return names
 
     def check_storage(self) -> None:
         """Raises StorageError if the folder is full or the worker could not write."""
@@ -162,11 +167,13 @@ def shared_out(trials: list[Job], workers: int) -> list[list[Job]]:
     """
     if any(trial.get("alone") for trial in trials):
         return [[trial] for trial in trials]
-    shapes: dict[str, list[Job]] = {}
+
+    by_network: dict[str, list[Job]] = {}
     for trial in trials:
-        shapes.setdefault(json.dumps(trial["network"], sort_keys=True), []).append(trial)
+        network = json.dumps(trial["network"], sort_keys=True)
+        by_network.setdefault(network, []).append(trial)
     batches: list[list[Job]] = [[] for _ in range(workers)]
-    for number, group in enumerate(shapes.values()):
+    for number, group in enumerate(by_network.values()):
         batches[number % workers].extend(group)
     return [batch for batch in batches if batch]
 
@@ -182,13 +189,14 @@ class WorkerProcess:
         worker waits for a processor does not count (Watchdog).
         """
         self.job = job
-        self.waiting = {trial["id"]: trial for trial in trials}  # in their order
         self.start_deadline_s = start_deadline_s
         self.trial_deadline_s = trial_deadline_s
+        self.waiting = {trial["id"]: trial for trial in trials}  # in their order
         self.lines = 0  # since the last observation
         self.ready: dict[str, object] = {}  # what the worker reports of its kernel once it is up
         self.ending: EngineError | None = None  # to be raised once all observations are given
         self.paused: int | None = None  # the process of its kernel, once it was paused
+
         with (job.path / CONSOLE).open("wb") as console:
             try:
                 self.process = subprocess.Popen(
@@ -206,28 +214,35 @@ class WorkerProcess:
         if it cannot record, EngineError if it gave up, stopped or hangs.
         """
         ended = self.process.poll() is not None  # before reading, so that nothing is missed
-        observed = False
         try:
             lines = self.job.new_lines()
         except ValueError as error:
             raise self._wrong(error) from error
+
+        has_observed = False
         for line in lines:
             trial = self._read_line(line)
             if trial is not None:
-                observed = True
+                has_observed = True
                 yield trial
             if not self.waiting:
                 return
-        now = time.monotonic()
-        if now - self.looked > ROOM_S:
-            self.looked = now
-            if not self.ready and (why := refused_parameter(self.printed())):
-                raise EngineCannot(why)
-            if holds_more(self.job.path, MOST_NAMES, MOST_HELD_BYTES, self.job.unfreed_names()):
-                raise EngineError(f"the worker wrote more than {MOST_HELD_BYTES >> 30} GB or"
-                                  f" {MOST_NAMES} files into its folder")
-        if not observed and not self.job.is_behind:
+
+        self._look_at_folder()
+        if not has_observed and not self.job.is_behind:
             self._judge_silence(ended)
+
+    def _look_at_folder(self) -> None:
+        """Now and then, see what the worker has left in its folder. Raises EngineError."""
+        now = time.monotonic()
+        if now - self.looked <= ROOM_S:
+            return
+        self.looked = now
+        if not self.ready and (why := refused_parameter(self.printed())):
+            raise EngineCannot(why)
+        if holds_more(self.job.path, MOST_NAMES, MOST_HELD_BYTES, self.job.unfreed_names()):
+            raise EngineError(f"the worker wrote more than {MOST_HELD_BYTES >> 30} GB or"
+                              f" {MOST_NAMES} files into its folder")
 
     def _read_line(self, text: bytes) -> ObservedTrial | None:
         """Handle one line: return a trial's observation, or None for a stage."""
@@ -248,34 +263,46 @@ class WorkerProcess:
             # A guest with a stranger's scenario may write anything; but a full disk comes first.
             self.job.check_storage()
             raise self._wrong(error) from error
+
         self.ready.update(line.get("facts", {}))
-        reason = f"the worker reports: {line.get('reason', 'nothing')}"
-        if line["stage"] == "cannot":
-            self.ending = EngineCannot(reason)
-        elif line["stage"] == "broken":
-            self.ending = WorkerLost(reason)
-        elif line["stage"] == "failed":
-            self.ending = EngineError(reason)
-        elif line["stage"] == "done":  # no error where it has measured all trials
-            self.ending = WorkerLost("the worker ended before it took its last trials")
+        self._note_stage(line["stage"], line.get("reason", "nothing"))
         return None
 
+    def _note_stage(self, stage: str, reason: str) -> None:
+        """Note why the worker ends, if this stage is an end."""
+        words = f"the worker reports: {reason}"
+        if stage == "cannot":
+            self.ending = EngineCannot(words)
+        elif stage == "broken":
+            self.ending = WorkerLost(words)
+        elif stage == "failed":
+            self.ending = EngineError(words)
+        elif stage == "done":  # no error where it has measured all trials
+            self.ending = WorkerLost("the worker ended before it took its last trials")
+
     def _wrong(self, error: Exception) -> EngineError:
+        """The error of a line that no worker writes."""
         return EngineError(f"the worker wrote a line that is not an observation:"
                            f" {quoted(str(error))}")
 
     def _judge_silence(self, ended: bool) -> None:
+        """Raises the error of a worker that reports nothing more, as EngineError or StorageError.
+
+        ended: whether its process has.
+        """
         silent_s = self.watchdog.seconds()
-        awaited = f"trial {next(iter(self.waiting))}" if self.ready else "its network"
-        hangs = silent_s > (self.trial_deadline_s if self.ready else self.start_deadline_s)
+        awaited, deadline_s = "its network", self.start_deadline_s
+        if self.ready:
+            awaited, deadline_s = f"trial {next(iter(self.waiting))}", self.trial_deadline_s
+        hangs = silent_s > deadline_s
         if ended or hangs or self.ending:
             self.job.check_storage()
+
         if self.ending:
             raise self.ending
         if ended and (why := excess_in(self.printed())):
             raise EngineError(f"the guest was ended while {awaited} was awaited: {why}")
-        if (self.process.returncode == -signal.SIGKILL
-                or ended and was_killed(self.printed())):
+        if self.process.returncode == -signal.SIGKILL or ended and was_killed(self.printed()):
             raise WorkerKilled(f"the worker was killed while {awaited} was awaited, by the system"
                                " if memory has run out")
         if ended:
@@ -322,7 +349,8 @@ def _kernel_process(first: int) -> int | None:
     """The process of a guest's kernel: the first one of its group, or below unshare and watcher.
 
     None where it has ended, or where /proc does not list children. Only this process may be
-    stopped: the kernel takes the stop of one of its own processes for a signal that it never sent.
+    stopped: where one of its own processes stops, the kernel takes it for a signal that it never
+    sent.
     """
     process = first
     try:

@@ -22,7 +22,7 @@ BROWSER_RANDOM, BROWSER_CLOCK = "browser_random.so", "browser_clock.so"
 
 
 class Tls(TypedDict):
-    """Settings of TLS (setting.tls). apart_s: from one connection to the next."""
+    """Settings of TLS (setting.tls)."""
 
     chain_bytes: int
     signature: str
@@ -33,7 +33,7 @@ class Tls(TypedDict):
     record_bytes: int
     buffer_bytes: int
     key_share: str
-    apart_s: int
+    apart_s: int  # from one connection to the next
 
 
 class OwnServer(TypedDict):
@@ -66,64 +66,59 @@ class Options(TypedDict, total=False):
 
 
 class NeededOfJob(TypedDict):
-    """The keys of every job. kind: of its bench.
+    """The keys of every job."""
 
-    network: Path.to_json of net.link; for a load run the fields of
-    testbed.network.shaping.DumbbellLinks.
-    """
-
-    kind: str
+    kind: str  # of its bench
     id: str
     deadline_s: float
+    # Path.to_json of net.link; of a load run the fields of testbed.network.shaping.DumbbellLinks.
     network: Mapping[str, Any]
     congestion_control: str
 
 
 class Job(NeededOfJob, total=False):
-    """One trial, as a worker reads it. Windows in segments.
+    """One trial, as a worker reads it. Windows in segments."""
 
-    host_sysctls: of both hosts, in place of the run's; sysctls: of the server alone.
-    alone: it has a kernel of its own. seed: of what its guest draws at random, by default 0.
-    client_initcwnd: of load runs, by client, in the place of initcwnd. client, paths, think_s: what
-    fetches, what it fetches in order, and its pauses. request_bytes: of the body of each of its
-    requests. connections, objects: of a page (testbed/hosts/page_client.py). certificates: of a
-    page over TLS, by host the first host that has the same one. site: of a page in a browser, its
-    digest (testbed/site_store.py). phase_ms: after a frame of its browser, when the load begins.
-    filmed: whether pictures of it are kept. kernel: of its guest, by its name; module_parameters:
-    of that kernel, NAME=VALUE each.
-    """
+    # Its guest.
+    alone: bool  # it has a kernel of its own
+    seed: int  # of what its guest draws at random, by default 0
+    system: str  # whose programs run
+    kernel: str  # of its guest, by its name
+    module_parameters: Sequence[str]  # of that kernel, NAME=VALUE each
 
-    alone: bool
-    seed: int
+    # TCP and hosts.
     initcwnd: int
-    client_initcwnd: list[int]
+    client_initcwnd: list[int]  # of load runs, by client, in the place of initcwnd
     initrwnd: int
     options: Options
-    buffers: Mapping[str, str]
-    host_sysctls: Mapping[str, str]
-    sysctls: Mapping[str, str]
+    buffers: Mapping[str, str]  # sysctls that limit them, by name
+    host_sysctls: Mapping[str, str]  # of both hosts, in place of the run's
+    sysctls: Mapping[str, str]  # of the server alone
     arp_ms: int
+
+    # What fetches over TCP, and from what.
     client: str
-    paths: Sequence[str]
-    think_s: Sequence[float]
-    request_bytes: int
-    tls: Tls
+    server: str  # other than server.py
     own: OwnServer
-    server: str
     http: str
-    system: str
-    kernel: str
-    module_parameters: Sequence[str]
+    tls: Tls
+    paths: Sequence[str]  # what the client fetches, in order
+    think_s: Sequence[float]  # its pauses before each of them
+    request_bytes: int  # of the body of each request
+    window_bytes: int  # the largest window that the client offers, 0 for no limit
+
+    # Of a page (testbed/hosts/page_client.py).
+    connections: int
+    objects: Sequence[Sequence[float]]
+    certificates: Sequence[int]  # over TLS, by host the first host that has the same one
+    site: str  # in a browser, the digest of the recording (testbed/site_store.py)
+    phase_ms: float  # after a frame of the browser, when the load begins
+    filmed: bool  # whether pictures of it are kept
+
+    # Of a load.
     servers: int
     duration_s: float
     traffic: Sequence[Traffic]
-    window_bytes: int
-    connections: int
-    objects: Sequence[Sequence[float]]
-    certificates: Sequence[int]
-    site: str
-    phase_ms: float
-    filmed: bool
 
 
 # By direction, "to_client" and "to_server", then by cause, "queue" and "random": dropped packets.
@@ -131,24 +126,18 @@ Drops = Mapping[str, Mapping[str, int]]
 
 
 class ClientSocket(TypedDict):
-    """The socket of a client that uploads.
+    """The socket of a client that uploads."""
 
-    initial_window: segments, before the first request. request_sha256: of the last request's body.
-    """
-
-    initial_window: int
+    initial_window: int  # segments, before the first request
     congestion_control: str
     mss: int
     retransmissions: int
     request_bytes: int
-    request_sha256: str
+    request_sha256: str  # of the last request's body
 
 
 class Fetch(TypedDict, total=False):
-    """What the client reports of one transfer (client.py). Times in ms.
-
-    socket: of a request with a body, what the client's kernel reports of its socket.
-    """
+    """What the client reports of one transfer (client.py). Times in ms."""
 
     ok: bool
     error: str
@@ -163,7 +152,7 @@ class Fetch(TypedDict, total=False):
     http_status: int | None
     http_version: str
     early_data_bytes: int
-    socket: ClientSocket
+    socket: ClientSocket  # of a request with a body, as the client's kernel reports it
 
 
 class Download(TypedDict):
@@ -207,17 +196,14 @@ class BrowserRequest(TypedDict):
 
 
 class BrowserLoad(TypedDict):
-    """What a browser reports of one load. begun_ns: since the epoch; other times in ms after it.
+    """What a browser reports of one load. Times in ms after begun_ns."""
 
-    phase_ms: how long before begun_ns a frame was due.
-    """
-
-    begun_ns: int
+    begun_ns: int  # since the epoch
     content_loaded_ms: float | None
     load_ms: float | None
     paint_ms: float | None
     largest_paint_ms: float | None
-    phase_ms: float
+    phase_ms: float  # how long before begun_ns a frame was due
     dialogs: int
     requests: Sequence[BrowserRequest]
 
@@ -241,11 +227,9 @@ class TlsReport(TypedDict):
 class Response(TypedDict, total=False):
     """What a server reports of one response (server.py); windows in segments, times in ms.
 
-    request_bytes: of the request's head; request_body_bytes, request_sha256: of its body, if any.
-
-    Of another server (testbed/servers/external.py) it has server, client_port, sha256,
-    initial_window, mss, congestion_control, first_buffer_bytes, pacing: of its socket before
-    anything was acknowledged; fields and samples: (acknowledged bytes, received bytes, window).
+    Of another server (testbed/servers/external.py) it has server, client_port, sha256, fields and
+    samples; and of its socket, before anything was acknowledged, initial_window, mss,
+    congestion_control, first_buffer_bytes, pacing_bytes_per_s and is_pacing_limited.
     """
 
     event: str
@@ -257,9 +241,9 @@ class Response(TypedDict, total=False):
     mss: int | None
     sha256: str
     error: str
-    request_bytes: int
-    request_body_bytes: int
-    request_sha256: str
+    request_bytes: int  # of the request's head
+    request_body_bytes: int  # of its body, if it has one
+    request_sha256: str  # of its body
     header_bytes: int
     body_bytes: int
     latency_ms: float
@@ -276,8 +260,8 @@ class Response(TypedDict, total=False):
     is_pacing_limited: bool
     tls: TlsReport
     server: str
-    fields: Sequence[str]
-    samples: Sequence[Sequence[int]]
+    fields: Sequence[str]  # the names of a sample's values
+    samples: Sequence[Sequence[int]]  # (acknowledged bytes, received bytes, window)
 
 
 class CapturePlace(TypedDict, total=False):
@@ -289,40 +273,41 @@ class CapturePlace(TypedDict, total=False):
 
 
 class Observation(TypedDict, total=False):
-    """One trial. fetch, server: of a bench of fetches; fetches: of traces.
-
-    responses: of traces, and of a page the first one on each connection. objects: of a page.
-    session_ports: the client's ports of the connections whose sessions a page resumed.
-    certificates: of a page with several, the client's port of each connection and what the
-    certificate that it got is for, in OpenSSL's words. libcurl: the version of a page's client.
-    started_at: by the worker's clock; received_at: by that of the engine, which adds it. browser,
-    load: the version of a page's browser, and what it reports; served: what a recorded site
-    answered (testbed/hosts/replay/backend.py). records: over TLS the records that the server sent,
-    by TlsStreams.report (testbed/worker/tls_streams.py).
-    """
+    """What was observed of one trial."""
 
     trial: str
-    started_at: float
-    received_at: float
+    started_at: float  # by the worker's clock
+    received_at: float  # by that of the engine, which adds it
     duration_s: float
     error: str
     skipped: str
     captures: Mapping[str, CapturePlace]
     files: Mapping[str, str]
+    drops: Drops
+    # Over TLS the records that the server sent (testbed/worker/tls_streams.py).
+    records: Sequence[tuple[int, Sequence[tuple[int, int]]]]
+
+    # Of a fetch.
     fetch: Fetch
     server: Response
-    drops: Drops
+
+    # Of a trace.
     fetches: Sequence[Fetch]
-    responses: Sequence[Response]
+    responses: Sequence[Response]  # and of a page the first one on each connection
+
+    # Of a page.
     objects: Sequence[Download]
-    session_ports: Sequence[int]
+    session_ports: Sequence[int]  # the client's, of the connections whose sessions it resumed
+    # With several certificates, the client's port of each connection and what the certificate that
+    # it got is for, in OpenSSL's words.
     certificates: Sequence[tuple[int, str]]
-    libcurl: str
-    browser: str
+    libcurl: str  # its version
+    browser: str  # its version
     load: BrowserLoad
-    served: Sequence[Sequence[Any]]
-    records: Sequence[tuple[int, Sequence[tuple[int, int]]]]
-    ended_servers: Sequence[int]
+    served: Sequence[Sequence[Any]]  # by a recorded site (testbed/hosts/replay/backend.py)
+
+    # Of a load.
+    ended_servers: Sequence[int]  # the numbers of those that have died
 
 
 class Line(Observation, total=False):
@@ -340,17 +325,13 @@ def trials_file(number: int) -> str:
 
 @dataclass(frozen=True)
 class ObservedTrial:
-    """All that comes back from one trial: the worker's observation, packets and files.
-
-    client_pcap, server_pcap: pcap records of the trial, without the file's header. files: other
-    files of its bench, by name.
-    """
+    """All that comes back from one trial: the worker's observation, packets and files."""
 
     trial_id: str
     content: Observation
-    client_pcap: bytes = b""
+    client_pcap: bytes = b""  # pcap records, without the file's header
     server_pcap: bytes = b""
-    files: Mapping[str, bytes] = field(default_factory=dict)
+    files: Mapping[str, bytes] = field(default_factory=dict)  # other files of its bench, by name
 
 
 def started_at(observation: Observation) -> str:

@@ -14,7 +14,7 @@ from firstflight.testbed.messages import Line
 from vtime.shared_folder import FILE_NAME
 
 LINE_BYTES = 4 << 20  # of an observation, which usually has a few hundred; more with samples
-# of a trial's packets at one side; a tap holds some 20 MB (testbed/worker/tap.py)
+# Of a trial's packets at one side; a tap holds some 20 MB (testbed/worker/tap.py).
 CAPTURE_BYTES = 128 << 20
 FILE_BYTES = 256 << 20  # of all files of a trial
 REASON_CHARACTERS = 1000
@@ -48,14 +48,15 @@ def _second(value: object, where: str) -> float:
 
 _times: dict[str, Schema[object]] = dict.fromkeys(
     ("connect_ms", "first_byte_ms", "total_ms"), optional(_span_ms))
+_client_socket = table(
+    {"initial_window": _size, "congestion_control": _word, "mss": _size, "retransmissions": _size,
+     "request_bytes": _size, "request_sha256": _digest})
 _any_fetch = table(
     {**_times, "ok": yes_or_no, "error": _reason, "size": _size, "sha256": _digest,
      "port": _port, "exit_status": optional(whole(-255, 255)),
      "http_status": optional(whole(0, 999))},
     {"appconnect_ms": optional(_span_ms), "early_data_bytes": whole(-(1 << 40), 1 << 40),
-     "http_version": _word, "socket": table(
-         {"initial_window": _size, "congestion_control": _word, "mss": _size,
-          "retransmissions": _size, "request_bytes": _size, "request_sha256": _digest})})
+     "http_version": _word, "socket": _client_socket})
 
 
 def fetch(value: object, where: str) -> dict[str, object]:
@@ -109,21 +110,26 @@ def server(value: object, where: str) -> dict[str, object]:
     keys = value.keys() if isinstance(value, dict) else ()
     if "event" in keys:
         return _response(value, where)
-    return (_other_server if "samples" in keys else _no_response)(value, where)
+    if "samples" in keys:
+        return _other_server(value, where)
+    return _no_response(value, where)
 
 
 # What a browser reports of a request and of a load (testbed/hosts/browser/client.py).
+_request_times: dict[str, Schema[object]] = dict.fromkeys(
+    ("start_ms", "connect_ms", "sent_ms", "first_byte_ms", "end_ms"), optional(number))
+_request_words: dict[str, Schema[object]] = dict.fromkeys(
+    ("method", "kind", "priority", "protocol", "failure"), text(200, cut=True))
 _request = table(
-    {**dict.fromkeys(("start_ms", "connect_ms", "sent_ms", "first_byte_ms", "end_ms"),
-                     optional(number)),
-     "url": text(URL_CHARACTERS, cut=True), **dict.fromkeys(
-         ("method", "kind", "priority", "protocol", "failure"), text(200, cut=True)),
+    {**_request_times, "url": text(URL_CHARACTERS, cut=True), **_request_words,
      "status": whole(0, 999), "connection": _size, "server_port": _port, "content_bytes": _size,
      "wire_bytes": whole(-MOST), "sha256": _digest, "cached": yes_or_no})
+_load_times: dict[str, Schema[object]] = dict.fromkeys(
+    ("content_loaded_ms", "load_ms", "paint_ms", "largest_paint_ms"), optional(number))
 _load = table(
-    {"begun_ns": _size, **dict.fromkeys(
-        ("content_loaded_ms", "load_ms", "paint_ms", "largest_paint_ms"), optional(number)),
-     "dialogs": _size, "phase_ms": number, "requests": items(_request, MOST_REQUESTS)})
+    {"begun_ns": _size, **_load_times, "dialogs": _size, "phase_ms": number,
+     "requests": items(_request, MOST_REQUESTS)})
+
 
 def served(value: object, where: str) -> list[object]:
     """The schema of a row of what a recorded site answered (testbed/hosts/replay/backend.py)."""

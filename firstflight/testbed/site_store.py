@@ -81,6 +81,7 @@ def _store(digest: str, content: bytes) -> None:
     if place.exists():
         os.utime(place)
         return
+
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     descriptor, aside = tempfile.mkstemp(prefix=".", dir=place.parent)
     with os.fdopen(descriptor, "wb") as file:

@@ -78,8 +78,8 @@ def test_a_browser_loads_a_page_alike_after_any_other_page(kernel: Path, tmp_pat
             Answer(0, "GET", "/broken", 200, (("content-type", "image/png"),), b"x" * 100),
             Answer(0, "GET", "/coded.js", 200, (*SCRIPT, ("content-encoding", "br")),
                    brotli.compress(b"var x = 1;" * 99)),
-            *(Answer(0, "POST", "/api", 200, HTML, words * 9, asked=words.decode())
-              for words in (b"a", b"b")),
+            *(Answer(0, "POST", "/api", 200, HTML, words.encode() * 9, request_text=words)
+              for words in ("a", "b")),
             Answer(0, "GET", "/never", 200, (), b"", wait_ms=NEVER_MS)))
         trials[name] = replace(stored["http2"].trial, page=name, site=site_store.put(site))
     order = ("http2", "endless", "http1", "dialogs", "parts", "asks", "again", "away",

@@ -1,8 +1,8 @@
-"""Makes certificate chains of an exact size for one run; only its client trusts them.
+"""Makes certificate chains of an exact size for one run, whose client alone trusts them.
 
 The size is that of the certificates that a server sends, in DER: the leaf and the intermediates,
-not the root. A private extension pads each certificate with zeros. They stand for what real ones
-hold: names, SCTs, policies, or larger keys and signatures.
+not the root. A private extension pads each certificate with zeros. The zeros stand for what real
+certificates hold: names, SCTs, policies, or larger keys and signatures.
 
 python3-cryptography signs. For algorithms that it does not know, the openssl command does.
 """
@@ -32,25 +32,22 @@ class CertificateError(Exception):
 
 @dataclass(frozen=True)
 class ChainSpec:
-    """A requested chain. signature: the algorithm of all certificates, a key of LEAST_BYTES.
-
-    address, names: what the server's own certificate is for; "" for no address.
-    """
+    """A requested chain."""
 
     chain_bytes: int
-    signature: str
-    intermediates: int
-    address: str
-    names: tuple[str, ...] = ()
+    signature: str  # the algorithm of all certificates, a key of LEAST_BYTES
+    intermediates: int  # certificates between the server's own and the root
+    address: str  # IPv4 address that the server's own certificate is for, "" for none
+    names: tuple[str, ...] = ()  # names of hosts that it is for
 
 
 @dataclass(frozen=True)
 class ChainFiles:
-    """The files of a chain: the server's chain and key, and the root that its client trusts."""
+    """The files of a chain, as PEM."""
 
-    chain: Path
-    key: Path
-    root: Path
+    chain: Path  # what the server sends, its own certificate first
+    key: Path  # of the server's own certificate
+    root: Path  # the certificate that the client trusts
 
 
 @dataclass(frozen=True)
@@ -68,14 +65,16 @@ def make_chain(folder: Path, requested: ChainSpec) -> ChainFiles:
         raise CertificateError(f"a chain of {requested.chain_bytes} bytes is too small for"
                                f" {1 + requested.intermediates} certificates with"
                                f" {requested.signature}: at least {least}")
+
     try:
         root, chain = _chain(requested)
     except ImportError as error:
         raise CertificateError("python3-cryptography is missing: run ./install.sh") from error
     except IssuingError as error:
         raise CertificateError(str(error)) from error
+
     folder.mkdir(mode=0o700, parents=True)
-    contents = {"chain.pem": b"".join(certificate.certificate for certificate in chain),
+    contents = {"chain.pem": b"".join(pem.certificate for pem in chain),
                 "key.pem": chain[0].key, "root.pem": root.certificate}
     for name, content in contents.items():
         descriptor = os.open(folder / name, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -87,64 +86,71 @@ def make_chain(folder: Path, requested: ChainSpec) -> ChainFiles:
 def _chain(requested: ChainSpec) -> tuple[Pem, list[Pem]]:
     """The root, and the certificates that are sent, the leaf first."""
     root = _issue(requested, 0, None, None)
-    issuer, above = root, []
+    issuer, intermediates = root, []
     share = requested.chain_bytes // (1 + requested.intermediates)
     for number in range(1, 1 + requested.intermediates):
         issuer = _issue(requested, number, issuer, share)
-        above.append(issuer)
-    left = requested.chain_bytes - sum(certificate.size for certificate in above)
+        intermediates.append(issuer)
+
+    left = requested.chain_bytes - sum(pem.size for pem in intermediates)
     leaf = _issue(requested, 1 + requested.intermediates, issuer, left)
-    return root, [leaf, *reversed(above)]
+    return root, [leaf, *reversed(intermediates)]
 
 
 def _issue(requested: ChainSpec, number: int, issuer: Pem | None, size: int | None) -> Pem:
     """A certificate of `size` bytes; None for any size. Raises CertificateError.
 
-    A size cannot be reached by padding if a length in DER then takes a byte more. A longer name
+    Padding alone cannot reach a size where a length in DER then takes a byte more. A longer name
     makes up for that.
     """
     is_leaf = number == 1 + requested.intermediates
-    by_openssl = requested.signature in ALGORITHMS
-    key = (openssl_key(requested.signature, is_leaf) if by_openssl
-           else _new_key(requested.signature))
-    sign = _sign_by_openssl if by_openssl else _sign
-    filler, name = 0, 1
+    if requested.signature in ALGORITHMS:
+        key, sign = openssl_key(requested.signature, is_leaf), _sign_by_openssl
+    else:
+        key, sign = _new_key(requested.signature), _sign
+
+    filler_bytes, name_length = 0, 1
     for attempt in range(_ATTEMPTS):
-        issued = sign(requested, number, is_leaf, key, issuer, filler, name)
-        missing = 0 if size is None else size - issued.size
-        if not missing:
+        name = f"First Flight {number} {'x' * name_length}"
+        subject = Subject(name, (1 << 120) + number, is_leaf, key)
+        issued = sign(requested, subject, issuer, filler_bytes)
+        missing_bytes = 0 if size is None else size - issued.size
+        if not missing_bytes:
             return issued
         if attempt % 8 == 7:
-            name += 1
-        filler = max(1, filler + missing)
+            name_length += 1
+        filler_bytes = max(1, filler_bytes + missing_bytes)
     raise CertificateError(f"no certificate of {size} bytes with {requested.signature} came about")
 
 
-def _name(number: int, name: int) -> str:
-    return f"First Flight {number} {'x' * name}"
+@dataclass(frozen=True)
+class Subject:
+    """Whom a certificate is for."""
+
+    name: str
+    serial: int
+    is_leaf: bool  # whether it is the server's own certificate
+    key: bytes  # as PEM
 
 
-def _valid() -> tuple[datetime, datetime]:
+def _validity() -> tuple[datetime, datetime]:
+    """When a certificate begins and ends to be valid."""
     now = datetime.now(timezone.utc)
     return now - timedelta(days=1), now + VALID
 
 
-def _serial(number: int) -> int:
-    return (1 << 120) + number
-
-
 # By OpenSSL --------------------------------------------------------------------------
 
-def _sign_by_openssl(requested: ChainSpec, number: int, is_leaf: bool, key: bytes,
-                     issuer: Pem | None,
-                     filler: int, name: int) -> Pem:
-    addresses = (f"IP:{requested.address}",) if requested.address else ()
-    alternatives = (*addresses, *(f"DNS:{name}" for name in requested.names))
-    extensions = (f"basicConstraints = critical, CA:{'FALSE' if is_leaf else 'TRUE'}",
-                  *((f"subjectAltName = {','.join(alternatives)}",) if is_leaf else ()),
-                  *padding_lines(_FILLER, filler))
-    return openssl_signed(CertificateSpec(_name(number, name), _serial(number), *_valid(),
-                                          extensions), key, issuer)
+def _sign_by_openssl(requested: ChainSpec, subject: Subject, issuer: Pem | None,
+                     filler_bytes: int) -> Pem:
+    extensions = [f"basicConstraints = critical, CA:{'FALSE' if subject.is_leaf else 'TRUE'}"]
+    if subject.is_leaf:
+        alternatives = [f"DNS:{name}" for name in requested.names]
+        if requested.address:
+            alternatives.insert(0, f"IP:{requested.address}")
+        extensions.append(f"subjectAltName = {','.join(alternatives)}")
+    extensions += padding_lines(_FILLER, filler_bytes)
+    return openssl_signed(subject, extensions, issuer)
 
 
 # By python3-cryptography -------------------------------------------------------------
@@ -162,41 +168,44 @@ def _new_key(signature: str) -> bytes:
     return key
 
 
-def _sign(requested: ChainSpec, number: int, is_leaf: bool, key: bytes, issuer: Pem | None,
-          filler: int, name: int) -> Pem:
+def _sign(requested: ChainSpec, subject: Subject, issuer: Pem | None, filler_bytes: int) -> Pem:
     from cryptography import x509
     from cryptography.hazmat.primitives import hashes
     from cryptography.hazmat.primitives.serialization import Encoding, load_pem_private_key
-    own: Any = load_pem_private_key(key, None)
-    by: Any = load_pem_private_key(issuer.key, None) if issuer else own
-    subject = _named(_name(number, name))
-    begins, ends = _valid()
-    builder = (x509.CertificateBuilder().subject_name(subject)
-               .issuer_name(x509.load_pem_x509_certificate(issuer.certificate).subject
-                            if issuer else subject)
-               .public_key(own.public_key()).serial_number(_serial(number))
+    own_key: Any = load_pem_private_key(subject.key, None)
+    own_name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, subject.name)])
+    signing_key, issuer_name = own_key, own_name
+    if issuer is not None:
+        signing_key = load_pem_private_key(issuer.key, None)
+        issuer_name = x509.load_pem_x509_certificate(issuer.certificate).subject
+
+    begins, ends = _validity()
+    builder = (x509.CertificateBuilder()
+               .subject_name(own_name).issuer_name(issuer_name)
+               .public_key(own_key.public_key()).serial_number(subject.serial)
                .not_valid_before(begins).not_valid_after(ends))
-    for extension, critical in _extensions(requested, is_leaf, filler):
-        builder = builder.add_extension(extension, critical)
-    signed = builder.sign(by, None if requested.signature == "ed25519" else hashes.SHA256())
-    return Pem(key, signed.public_bytes(Encoding.PEM), len(signed.public_bytes(Encoding.DER)))
+    for extension, is_critical in _extensions(requested, subject.is_leaf, filler_bytes):
+        builder = builder.add_extension(extension, is_critical)
+
+    digest = None if requested.signature == "ed25519" else hashes.SHA256()
+    signed = builder.sign(signing_key, digest)
+    return Pem(subject.key, signed.public_bytes(Encoding.PEM),
+               size=len(signed.public_bytes(Encoding.DER)))
 
 
-def _named(name: str) -> Any:
-    from cryptography import x509
-    return x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, name)])
-
-
-def _extensions(requested: ChainSpec, is_leaf: bool, filler: int) -> Iterator[tuple[Any, bool]]:
+def _extensions(requested: ChainSpec, is_leaf: bool, filler_bytes: int
+                ) -> Iterator[tuple[Any, bool]]:
     """The extensions, each with whether it is critical."""
     from cryptography import x509
     yield x509.BasicConstraints(ca=not is_leaf, path_length=None), True
     if is_leaf:
-        addresses = ([x509.IPAddress(IPv4Address(requested.address))] if requested.address
-                     else [])
-        yield x509.SubjectAlternativeName([*addresses, *map(x509.DNSName, requested.names)]), False
-    if filler:
-        yield x509.UnrecognizedExtension(x509.ObjectIdentifier(_FILLER), bytes(filler)), False
+        alternatives: list[Any] = list(map(x509.DNSName, requested.names))
+        if requested.address:
+            alternatives.insert(0, x509.IPAddress(IPv4Address(requested.address)))
+        yield x509.SubjectAlternativeName(alternatives), False
+    if filler_bytes:
+        filler = x509.UnrecognizedExtension(x509.ObjectIdentifier(_FILLER), bytes(filler_bytes))
+        yield filler, False
 
 
 # By the openssl command --------------------------------------------------------------
@@ -218,22 +227,11 @@ class IssuingError(Exception):
 
 @dataclass(frozen=True)
 class Pem:
-    """A certificate with its key, both as PEM. size: of the certificate in DER, bytes."""
+    """A certificate with its key, both as PEM."""
 
     key: bytes
-    certificate: bytes = b""
-    size: int = 0
-
-
-@dataclass(frozen=True)
-class CertificateSpec:
-    """A certificate to make. extensions: lines of OpenSSL's configuration (x509v3_config(5))."""
-
-    name: str
-    serial: int
-    begins: datetime
-    ends: datetime
-    extensions: tuple[str, ...]
+    certificate: bytes
+    size: int  # of the certificate in DER, bytes
 
 
 def openssl_key(signature: str, is_leaf: bool) -> bytes:
@@ -242,34 +240,36 @@ def openssl_key(signature: str, is_leaf: bool) -> bytes:
     return _openssl("genpkey", "-algorithm", algorithm or ALGORITHMS[signature])
 
 
-def openssl_signed(spec: CertificateSpec, key: bytes, issuer: Pem | None) -> Pem:
-    """The certificate of a key, signed by its issuer, or by itself without an issuer.
+def openssl_signed(subject: Subject, extensions: Iterable[str], issuer: Pem | None) -> Pem:
+    """The certificate of a subject, signed by its issuer, or by itself without an issuer.
 
-    Raises IssuingError, OSError.
+    extensions: lines of OpenSSL's configuration (x509v3_config(5)). Raises IssuingError, OSError.
     """
+    lines = ["[req]", "distinguished_name = name", "prompt = no", "[name]", f"CN = {subject.name}",
+             "[extensions]", "subjectKeyIdentifier = none", "authorityKeyIdentifier = none",
+             *extensions, ""]
+    begins, ends = _validity()
     with tempfile.TemporaryDirectory() as folder:  # in a guest it is in memory
         place = Path(folder)
-        (place / "key").write_bytes(key)
-        (place / "configuration").write_text("\n".join((
-            "[req]", "distinguished_name = name", "prompt = no", "[name]",
-            f"CN = {spec.name}", "[extensions]", "subjectKeyIdentifier = none",
-            "authorityKeyIdentifier = none", *spec.extensions, "")))
-        by: tuple[str, ...] = ()
+        (place / "key").write_bytes(subject.key)
+        (place / "configuration").write_text("\n".join(lines))
+        command = ["req", "-x509", "-new", "-key", f"{place}/key"]
         if issuer is not None:
             (place / "issuer").write_bytes(issuer.certificate)
             (place / "issuer_key").write_bytes(issuer.key)
-            by = ("-CA", f"{place}/issuer", "-CAkey", f"{place}/issuer_key")
-        pem = _openssl("req", "-x509", "-new", "-key", f"{place}/key", *by, "-config",
-                       f"{place}/configuration", "-extensions", "extensions", "-set_serial",
-                       f"{spec.serial}", "-not_before", f"{spec.begins:%Y%m%d%H%M%SZ}",
-                       "-not_after", f"{spec.ends:%Y%m%d%H%M%SZ}")
-    return Pem(key, pem, _size(pem))
+            command += ["-CA", f"{place}/issuer", "-CAkey", f"{place}/issuer_key"]
+
+        command += ["-config", f"{place}/configuration", "-extensions", "extensions"]
+        command += ["-set_serial", f"{subject.serial}"]
+        command += ["-not_before", f"{begins:%Y%m%d%H%M%SZ}", "-not_after", f"{ends:%Y%m%d%H%M%SZ}"]
+        pem = _openssl(*command)
+    return Pem(subject.key, pem, _size(pem))
 
 
-def padding_lines(oid: str, filler: int) -> Iterable[str]:
+def padding_lines(oid: str, filler_bytes: int) -> Iterable[str]:
     """Lines for extensions that hold so many zeros in all, each with its own object identifier."""
-    for number, start in enumerate(range(0, filler, _MOST_IN_EXTENSION), start=1):
-        zeros = min(_MOST_IN_EXTENSION, filler - start)
+    for number, start in enumerate(range(0, filler_bytes, _MOST_IN_EXTENSION), start=1):
+        zeros = min(_MOST_IN_EXTENSION, filler_bytes - start)
         yield f"{oid}.{number} = DER:{'00' * zeros}"
 
 

@@ -7,11 +7,11 @@ import selectors
 import socket
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from socket import socket as Socket
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from firstflight.net.waiting import LATE_NS, Timer, waited_ns
 from firstflight.testbed.hosts import kernel
@@ -21,7 +21,7 @@ from firstflight.testbed.hosts.http_messages import PathSpec, RequestBody, Respo
 from firstflight.testbed.hosts.serving import listening_socket, most_connections, address_report
 
 if TYPE_CHECKING:  # it imports ssl, which plain HTTP does without
-    from firstflight.testbed.hosts.tls import Secured, Tls
+    from firstflight.testbed.hosts.tls import Tls, TlsSettings
     from firstflight.testbed.messages import Response as Report
 
 # So large that TCP's windows limit the bursts of a traced connection, never its send buffer.
@@ -31,31 +31,25 @@ _SO_SNDBUFFORCE = 32
 
 @dataclass
 class ServedConnection:
-    """A connection and its state.
-
-    heard: when something last happened on it, monotonic, s. received: of the head of a request.
-    body: of a request whose head was received. behind: what is to be sent after
-    `sending`. ended: whether the last data was sent; whatever still comes is ignored. tls: None for
-    plain HTTP. after_handshake: TCP_INFO at the end of TLS's handshake.
-    """
+    """A connection and its state."""
 
     socket: Socket
-    peer: tuple[str, int]
-    at_accept: TcpInfo
-    number: int
-    heard: float
-    first_buffer_bytes: int = 0
-    received: bytes = b""
-    body: RequestBody | None = None
+    peer: tuple[str, int]  # the client's address and port
+    at_accept: TcpInfo  # before anything was sent
+    number: int  # of all that were accepted
+    heard: float  # when something last happened on it, monotonic, s
+    first_buffer_bytes: int = 0  # of the send buffer, before anything was sent
+    received: bytes = b""  # of the head of a request
+    body: RequestBody | None = None  # of a request whose head was received
     sent_bytes: int = 0
     responses: int = 0
     unacknowledged: list[Response] = field(default_factory=list)
     sending: Sending | None = None
-    behind: deque[Sending] = field(default_factory=deque)
-    ended: bool = False
+    behind: deque[Sending] = field(default_factory=deque)  # to be sent after `sending`
+    ended: bool = False  # whether the last data was sent; whatever still comes is ignored
     trace: InfoTrace | None = None
-    tls: Tls | None = None
-    after_handshake: TcpInfo | None = None
+    tls: Tls | None = None  # None for plain HTTP
+    after_handshake: TcpInfo | None = None  # at the end of TLS's handshake
 
     def set_up(self, spec: PathSpec) -> None:
         """Set the options of the socket that a request asks for."""
@@ -75,6 +69,7 @@ class ServedConnection:
         waiting = [response for response in self.unacknowledged if not response.start_ns]
         if not waiting:
             return
+
         # The FIN counts as a byte.
         left = self.sent_bytes + self.ended - TcpInfo.of_socket(self.socket).unsent_bytes
         for response in waiting:
@@ -85,27 +80,39 @@ class ServedConnection:
         """The report on a response whose last byte was acknowledged at ack_ns."""
         now = TcpInfo.of_socket(self.socket)
         report: Report = {
-            "event": "response", "connection": self.number,
-            "client_port": self.peer[1], "path": response.path,
+            "event": "response",
+            # The connection and its request.
+            "connection": self.number,
+            "client_port": self.peer[1],
+            "path": response.path,
             "number_on_connection": self.responses,
-            "initial_window": self.at_accept.congestion_window, "mss": self.at_accept.mss,
-            "request_bytes": response.request_bytes, "header_bytes": response.header_bytes,
-            "body_bytes": response.body_bytes, "sha256": response.sha256,
+            "request_bytes": response.request_bytes,
+            # The response.
+            "header_bytes": response.header_bytes,
+            "body_bytes": response.body_bytes,
+            "sha256": response.sha256,
             "latency_ms": (ack_ns - response.start_ns) / 1e6,
-            "min_rtt_ms": now.min_rtt_us / 1000, "retransmissions": now.retransmissions,
-            "final_window": now.congestion_window,
-            "congestion_control": kernel.congestion_control(self.socket),
+            # TCP at the beginning.
+            "initial_window": self.at_accept.congestion_window,
+            "mss": self.at_accept.mss,
             "reordering": self.at_accept.reordering,
             "pacing_bytes_per_s": self.at_accept.pacing_rate,
-            "is_pacing_limited": kernel.is_pacing_limited(now),
-            "has_nagle": not self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY),
             "first_buffer_bytes": self.first_buffer_bytes,
+            # TCP now.
+            "min_rtt_ms": now.min_rtt_us / 1000,
+            "retransmissions": now.retransmissions,
+            "final_window": now.congestion_window,
+            "is_pacing_limited": kernel.is_pacing_limited(now),
+            "congestion_control": kernel.congestion_control(self.socket),
+            "has_nagle": not self.socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY),
             "send_buffer_bytes": kernel.send_buffer_bytes(self.socket)}
-        if (fixed := kernel.has_fixed_send_buffer(self.socket)) is not None:
+        fixed = kernel.has_fixed_send_buffer(self.socket)
+        if fixed is not None:
             report["fixed_send_buffer"] = fixed
-        if (body := response.body) is not None:
-            report["request_body_bytes"] = body.received_bytes
-            report["request_sha256"] = body.digest.hexdigest()
+
+        if response.request_body is not None:
+            report["request_body_bytes"] = response.request_body.received_bytes
+            report["request_sha256"] = response.request_body.digest.hexdigest()
         if self.tls is not None and self.after_handshake is not None:
             report["tls"] = self.tls.report(response.records,
                                             self.after_handshake.congestion_window)
@@ -124,11 +131,11 @@ class EventLoop:
         self.due: list[tuple[int, int, ServedConnection, Act]] = []
         self.tasks = 0
         self.timer = Timer()
-        self.call(self.timer.fd, lambda: None)  # it only ends the wait
+        self.call_when_readable(self.timer.fd, lambda: None)  # it only ends the wait
 
-    def call(self, readable: int | socket.socket, act: Callable[[], None]) -> None:
-        """Run an action whenever there is something to read."""
-        self.selector.register(readable, selectors.EVENT_READ, act)
+    def call_when_readable(self, file: int | socket.socket, act: Callable[[], None]) -> None:
+        """Run an action whenever a file or a socket has something to read."""
+        self.selector.register(file, selectors.EVENT_READ, act)
 
     def wait(self) -> list[tuple[selectors.SelectorKey, int]]:
         """Wait for registered events, at most until an action is due.
@@ -144,11 +151,13 @@ class EventLoop:
         self.timer.set(now_ns + wait_ns - LATE_NS)  # 0, never, where nothing is due
         return self.selector.select()
 
-    def at(self, due_ns: int, connection: ServedConnection, act: Act) -> None:
+    def call_at(self, due_ns: int, connection: ServedConnection, act: Act) -> None:
+        """Run an action at a time of the monotonic clock, unless its connection has ended."""
         self.tasks += 1
         heapq.heappush(self.due, (due_ns, self.tasks, connection, act))
 
-    def do_what_is_due(self) -> None:
+    def run_due(self) -> None:
+        """Run the actions whose time has come."""
         while self.due and self.due[0][0] <= time.monotonic_ns():
             _, _, connection, act = heapq.heappop(self.due)
             if connection.socket.fileno() >= 0:  # else the client has left meanwhile
@@ -156,30 +165,27 @@ class EventLoop:
 
 
 class Listener(EventLoop):
-    """Accepts connections; a subclass serves them.
-
-    secure_port: the port for TLS, or None. address_report: where it listens.
-    """
+    """Accepts connections; a subclass serves them."""
 
     def __init__(self, address: str, port: int, deadline_s: float,
                  secure_port: int | None) -> None:
+        """secure_port: the port for TLS, None for no TLS."""
         super().__init__()
-        self.listener = listening_socket(address, port)
         self.deadline_s = deadline_s
         self.most = most_connections()
-        self.call(self.listener, partial(self.accept, self.listener))
         self.accepted = 0
-        self.secured: Secured | None = None
+        self.listener = listening_socket(address, port)
+        self.call_when_readable(self.listener, partial(self.accept, self.listener))
+        self.address_report = address_report(self.listener)  # where it listens
+
+        self.secure_listener: socket.socket | None = None
+        self.tls_settings: TlsSettings | None = None
         if secure_port is not None:
-            secure = listening_socket(address, secure_port)
-            self.call(secure, partial(self.accept, secure))
+            secure = self.secure_listener = listening_socket(address, secure_port)
+            self.call_when_readable(secure, partial(self.accept, secure))
+            self.address_report["secure_port"] = secure.getsockname()[1]
             self.orders = Orders()
-            self.call(STANDARD_INPUT, self.take_orders)
-            self.address_report = {**address_report(self.listener),
-                                   "secure_port": secure.getsockname()[1]}
-            self.secure: socket.socket | None = secure
-        else:
-            self.secure, self.address_report = None, address_report(self.listener)
+            self.call_when_readable(STANDARD_INPUT, self.take_orders)
 
     def close(self, connection: ServedConnection, error: str = "") -> None:
         """Close a connection and report why; see http_server.Server."""
@@ -187,71 +193,75 @@ class Listener(EventLoop):
 
     def listen_again(self) -> None:
         """Replace the listening sockets: a connection has some sysctls as they were then."""
-        for old in (self.listener, self.secure):
-            if old is None:
-                continue
-            address, port = old.getsockname()
-            self.selector.unregister(old)
-            old.close()
-            new = listening_socket(address, port)
-            self.call(new, partial(self.accept, new))
-            if old is self.listener:
-                self.listener = new
-            else:
-                self.secure = new
+        self.listener = self._renew(self.listener)
+        if self.secure_listener is not None:
+            self.secure_listener = self._renew(self.secure_listener)
         report({"event": "listening again"})
+
+    def _renew(self, old: socket.socket) -> socket.socket:
+        """A new listening socket in place of an old one."""
+        address, port = old.getsockname()
+        self.selector.unregister(old)
+        old.close()
+        new = listening_socket(address, port)
+        self.call_when_readable(new, partial(self.accept, new))
+        return new
 
     def forget_clients(self) -> None:
         """Close the connections whose clients have gone, without a packet."""
-        open_ones = [key.data for key in self.selector.get_map().values()
-                     if isinstance(key.data, ServedConnection)]
-        for connection in open_ones:
+        for connection in self._open_connections():
             kernel.silence(connection.socket)
             self.close(connection, error="its client has gone")
         report({"event": "forgotten"})
 
     def take_orders(self) -> None:
-        """Read how to speak TLS on later connections, to listen again, or to forget clients."""
-        from firstflight.testbed.hosts.tls import secured
+        """Obey orders: to listen again, to forget clients, or how to speak TLS from now on."""
         for order in self.orders.take():
             if order.get("listen"):
                 self.listen_again()
-                continue
-            if order.get("forget"):
+            elif order.get("forget"):
                 self.forget_clients()
-                continue
-            error = ""
-            try:
-                self.secured = secured(order)
-            except (OSError, LookupError, TypeError, ValueError) as failure:
-                self.secured, error = None, f"{type(failure).__name__}: {failure}"
-            report({"event": "secured", "error": error})
+            else:
+                self._set_up_tls(order)
         if self.orders.ended:
             self.selector.unregister(STANDARD_INPUT)
+
+    def _set_up_tls(self, order: Mapping[str, Any]) -> None:
+        """Speak TLS as an order says on later connections; or not at all, where that fails."""
+        from firstflight.testbed.hosts.tls import tls_settings
+        error = ""
+        try:
+            self.tls_settings = tls_settings(order)
+        except (OSError, LookupError, TypeError, ValueError) as failure:
+            self.tls_settings, error = None, f"{type(failure).__name__}: {failure}"
+        report({"event": "secured", "error": error})
 
     def accept(self, listener: socket.socket) -> None:
         try:
             accepted, peer = listener.accept()
         except BlockingIOError:
             return
-        secured = self.secured if listener is self.secure else None
-        if not self._has_room() or (listener is self.secure and secured is None):
+        is_secure = listener is self.secure_listener
+        if not self._has_room() or (is_secure and self.tls_settings is None):
             accepted.close()
             return
+
         # Read before anything is sent: this is the initial window.
         at_accept, buffer_bytes = TcpInfo.of_socket(accepted), kernel.send_buffer_bytes(accepted)
         accepted.setblocking(False)
         accepted.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         kernel.number_bytes(accepted)
         self.accepted += 1
-        connection = ServedConnection(accepted, peer, at_accept, self.accepted, time.monotonic(),
-                                      buffer_bytes)
+        connection = ServedConnection(
+            accepted, peer, at_accept, number=self.accepted, heard=time.monotonic(),
+            first_buffer_bytes=buffer_bytes)
         self.selector.register(accepted, selectors.EVENT_READ, connection)
-        if secured is not None:
+
+        if is_secure and self.tls_settings is not None:
             from firstflight.testbed.hosts.tls import Tls
-            connection.tls = Tls(secured)
-            self.at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
-                    self._expect_handshake)
+            connection.tls = Tls(self.tls_settings)
+            due_ns = time.monotonic_ns() + round(self.deadline_s * 1e9)
+            self.call_at(due_ns, connection, self._expect_handshake)
 
     def _expect_handshake(self, connection: ServedConnection) -> None:
         if connection.tls is not None and not connection.tls.done:
@@ -261,10 +271,12 @@ class Listener(EventLoop):
         """Whether one more connection may be open; a silent one may be closed for it."""
         if len(self.selector.get_map()) < self.most:
             return True
-        open_ones: list[ServedConnection] = [key.data for key in self.selector.get_map().values()
-                                       if isinstance(key.data, ServedConnection)]
-        longest = min(open_ones, key=lambda connection: connection.heard)
-        if time.monotonic() - longest.heard < self.deadline_s:
+        quietest = min(self._open_connections(), key=lambda connection: connection.heard)
+        if time.monotonic() - quietest.heard < self.deadline_s:
             return False
-        self.close(longest, error="silent for too long")
+        self.close(quietest, error="silent for too long")
         return True
+
+    def _open_connections(self) -> list[ServedConnection]:
+        return [key.data for key in self.selector.get_map().values()
+                if isinstance(key.data, ServedConnection)]

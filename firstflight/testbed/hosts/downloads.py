@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 from firstflight.testbed.hosts.libcurl import Curl
 
@@ -31,19 +32,41 @@ class Download:
 
     def __init__(self, number: int, task: Task) -> None:
         self.number, self.task = number, task
-        self.named_ns = self.due_ns = self.start_ns = self.first_ns = self.end_ns = 0
+        self.named_ns = 0  # when the bytes that name it were there
+        self.due_ns = 0  # when it was named and parsed
+        self.start_ns = 0  # when the library got its request
+        self.first_ns = 0  # when the first byte of its headers came
+        self.end_ns = 0  # when everything was there
         self.handle: Curl | None = None
         self.digest = hashlib.sha256()
         self.got_bytes = 0
         self.names: list[Download] = []  # what it names, the first byte first
-        self.answer: dict[str, object] = {}
+        self.answer: dict[str, object] = {}  # once it has ended
+
+    def why_not_ended(self, deadline_s: float) -> str:
+        """Why it did not end within the deadline of its page, in words."""
+        if self.start_ns:
+            return f"did not end in {deadline_s:g} s"
+        if self.named_ns:
+            return "was never requested: no connection was free"
+        return f"was never requested: object {self.task.named_by} did not name it"
+
+
+def downloads_of(rows: Iterable[Sequence[Any]]) -> list[Download]:
+    """The objects of a page, each with those that it names. rows: of a request's "objects"."""
+    downloads = [Download(number, Task(*row)) for number, row in enumerate(rows, start=1)]
+    for download in downloads[1:]:
+        downloads[download.task.named_by - 1].names.append(download)
+    for download in downloads:
+        download.names.sort(key=lambda named: (named.task.at_byte, named.number))
+    return downloads
 
 
 def below(download: Download) -> list[Download]:
     """All objects that an object names, directly or through others."""
     found: list[Download] = []
-    behind = list(download.names)
-    while behind:
-        found.append(behind.pop())
-        behind += found[-1].names
+    to_visit = list(download.names)
+    while to_visit:
+        found.append(to_visit.pop())
+        to_visit += found[-1].names
     return found

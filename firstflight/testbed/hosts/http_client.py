@@ -92,10 +92,10 @@ class ForkServer:
         Raises OSError where curl does not start as one.
         """
         self.printed, self.errors = folder / "printed", folder / "errors"
+        environment = {**ENVIRONMENT, "LD_PRELOAD": ":".join(preload), "LD_BIND_NOW": "1"}
         self.process = subprocess.Popen(
-            ["curl"],
-            env={**ENVIRONMENT, "LD_PRELOAD": ":".join(preload), "LD_BIND_NOW": "1"}, bufsize=0,
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
+            ["curl"], env=environment, bufsize=0, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL)
         if self._status() != 0:
             self.process.kill()
             self.process.communicate()
@@ -104,15 +104,17 @@ class ForkServer:
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
         """As run_program; if the server has ended, the status is NOT_STARTED."""
         assert self.process.stdin is not None
-        words = b"".join(os.fsencode(word) + b"\0"
-                         for word in (str(self.printed), str(self.errors), *command))
+        texts = str(self.printed), str(self.errors), *command
+        words = b"".join(os.fsencode(text) + b"\0" for text in texts)
         with contextlib.suppress(BrokenPipeError):
             self.process.stdin.write(len(words).to_bytes(INT_BYTES, sys.byteorder) + words)
         status = self._status()
         if status is None:
-            return subprocess.CompletedProcess(command, NOT_STARTED, b"", b"its server has ended")
+            return subprocess.CompletedProcess(command, NOT_STARTED, stdout=b"",
+                                               stderr=b"its server has ended")
         return subprocess.CompletedProcess(command, os.waitstatus_to_exitcode(status),
-                                           taken(self.printed), taken(self.errors))
+                                           stdout=take_file(self.printed),
+                                           stderr=take_file(self.errors))
 
     def _status(self) -> int | None:
         assert self.process.stdout is not None
@@ -123,7 +125,7 @@ class ForkServer:
 def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: str = "",
                     apart_s: int = 0, http: str = "1.1", curves: str = "", named: str = "",
                     early_bytes: int = 0, run: Run = run_program) -> list[Fetch]:
-    """Fetch with one curl process; one answer per URL, in order."""
+    """Fetch with one curl process; one answer per URL, in order. run: how curl is started."""
     command = ["curl", "-q", "--silent", HTTP_FLAGS[http], "--write-out", "%{json}\n",
                "--max-time", f"{deadline_s:.3f}"]
     if http == "1.1" and (len(urls) == 1 or apart_s):
@@ -131,21 +133,27 @@ def fetch_with_curl(urls: list[str], deadline_s: float, folder: Path, trusted: s
     if named:
         command += ["--resolve", named]
     if trusted:
-        command += ["--cacert", trusted, "--tlsv1.3", *(["--curves", curves] if curves else [])]
+        command += ["--cacert", trusted, "--tlsv1.3"]
+    if trusted and curves:
+        command += ["--curves", curves]
     if apart_s:  # packets of the connection before must not meet those of the next one
         command += ["--rate", f"{max(3600 // apart_s, 1)}/h"]
     if early_bytes:
         command += tls_records.flags(urls[-1], early_bytes)
+
     bodies = [folder / f"body{number}" for number in range(len(urls))]
     for url, body in zip(urls, bodies):
         command += ["--output", str(body), url]
     done = run(command)
-    rows = [json.loads(line.replace(NO_CERTIFICATES, b"{", 1))
-            for line in done.stdout.splitlines() if line.startswith(b"{")]
-    return [curl_answer(row, body) for row, body in zip(rows, bodies)] + [
-        failure(f"curl ended with status {done.returncode} before this fetch"
-                f"{_first_line(done.stderr)}")
-        for _ in urls[len(rows):]]
+
+    answers: list[Fetch] = []
+    for line in done.stdout.splitlines():
+        if line.startswith(b"{"):
+            row = json.loads(line.replace(NO_CERTIFICATES, b"{", 1))
+            answers.append(curl_answer(row, bodies[len(answers)]))
+    reason = (f"curl ended with status {done.returncode} before this fetch"
+              f"{_first_line(done.stderr)}")
+    return answers + [failure(reason) for _ in urls[len(answers):]]
 
 
 def _first_line(printed: bytes) -> str:
@@ -155,15 +163,17 @@ def _first_line(printed: bytes) -> str:
 
 def curl_answer(row: Mapping[str, Any], body: Path) -> Fetch:
     """The answer, from curl's --write-out '%{json}' of one transfer."""
-    return judged({
+    answer: Fetch = {
         "connect_ms": milliseconds(row["time_connect"]),
         "appconnect_ms": milliseconds(row["time_appconnect"]) or None,
         "first_byte_ms": milliseconds(row["time_starttransfer"]),
         "total_ms": milliseconds(row["time_total"]),
-        "port": own_port(row.get("local_port") or 0), "exit_status": int(row["exitcode"]),
+        "port": port_or_zero(row.get("local_port") or 0),
+        "exit_status": int(row["exitcode"]),
         "early_data_bytes": int(row.get("tls_earlydata", 0)),
-        "http_status": int(row["http_code"]), "http_version": str(row.get("http_version", ""))},
-        taken(body), row.get("errormsg") or "")
+        "http_status": int(row["http_code"]),
+        "http_version": str(row.get("http_version", ""))}
+    return with_result(answer, take_file(body), row.get("errormsg") or "")
 
 
 def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[Fetch]:
@@ -173,6 +183,7 @@ def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[Fe
                f"--output-document={body}", *urls]
     if len(urls) == 1:
         command.insert(1, "--header=Connection: close")
+
     start = time.monotonic()
     with subprocess.Popen(command, env=ENVIRONMENT, stdin=subprocess.DEVNULL,
                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as wget:
@@ -185,11 +196,12 @@ def fetch_with_wget(urls: list[str], deadline_s: float, folder: Path) -> list[Fe
             wget.kill()
             return [failure(f"wget did not finish in {deadline_s:g} s")]
         status = wget.wait()
-    error = f"wget {status}: {WGET_ERRORS.get(status, 'failed')}"
-    return [with_digest({
+
+    error = f"wget {status}: {WGET_ERRORS.get(status, 'failed')}" if status else ""
+    answer: Fetch = {
         "connect_ms": None, "first_byte_ms": None, "total_ms": elapsed_ms, "port": 0,
-        "exit_status": status, "http_status": None, "ok": status == 0,
-        "error": error if status else ""}, taken(body))]
+        "exit_status": status, "http_status": None, "ok": not error, "error": error}
+    return [with_digest(answer, take_file(body))]
 
 
 # wget(1), EXIT STATUS
@@ -215,11 +227,15 @@ def fetch_with_libcurl(urls: list[str], deadline_s: float, folder: Path,
     handle.setopt(pycurl.USERAGENT, f"curl/{pycurl.version_info()[1]}")  # as long as curl's
     handle.setopt(pycurl.PROXY, "")
     handle.setopt(pycurl.MAXAGE_CONN, MOST_IDLE_S)
+
     body = NarrowBody(handle, window_bytes) if window_bytes else Body(handle)
     upload = Upload(handle, body, request_bytes) if request_bytes else None
     headers = ["Connection: close"] if len(urls) == 1 else []
-    if headers or upload:
-        handle.setopt(pycurl.HTTPHEADER, [*headers, *(Upload.HEADERS if upload else ())])
+    if upload is not None:
+        headers += Upload.HEADERS
+    if headers:
+        handle.setopt(pycurl.HTTPHEADER, headers)
+
     try:
         answers = []
         for number, url in enumerate(urls):
@@ -242,22 +258,27 @@ def libcurl_answer(handle: pycurl.Curl, url: str, body: Body, upload: Upload | N
         handle.perform()
     except pycurl.error as error:
         status, reason = error.args
+
     total_ms = milliseconds(handle.getinfo(pycurl.TOTAL_TIME))
-    return judged({
+    first_byte_ms: float | None = milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME))
+    if upload is not None:
+        first_byte_ms = upload.first_byte_ms(total_ms)
+    answer: Fetch = {
         "connect_ms": milliseconds(handle.getinfo(pycurl.CONNECT_TIME)),
-        "first_byte_ms": (milliseconds(handle.getinfo(pycurl.STARTTRANSFER_TIME))
-                          if upload is None else upload.first_byte_ms(total_ms)),
+        "first_byte_ms": first_byte_ms,
         "total_ms": total_ms,
-        "port": own_port(handle.getinfo(pycurl.LOCAL_PORT)), "exit_status": status,
-        "http_status": handle.getinfo(pycurl.RESPONSE_CODE)}, body.take(), reason)
+        "port": port_or_zero(handle.getinfo(pycurl.LOCAL_PORT)),
+        "exit_status": status,
+        "http_status": handle.getinfo(pycurl.RESPONSE_CODE)}
+    return with_result(answer, body.take(), reason)
 
 
 # The answer about a fetch, whatever program made it ------------------------------------
 
-def judged(answer: Fetch, body: bytes, reason: str) -> Fetch:
-    """The answer with size and digest of its body, ok and error.
+def with_result(answer: Fetch, body: bytes, reason: str) -> Fetch:
+    """The answer with size and digest of its body, and whether curl's fetch succeeded.
 
-    error: from curl's exit status and the HTTP status. reason: curl's words.
+    Its "error" is of curl's exit status or of the HTTP status. reason: curl's words.
     """
     error = ""
     if answer["exit_status"] != 0:
@@ -269,27 +290,29 @@ def judged(answer: Fetch, body: bytes, reason: str) -> Fetch:
 
 
 def with_digest(answer: Fetch, body: bytes) -> Fetch:
+    """The answer with size and digest of its body."""
     answer["size"], answer["sha256"] = len(body), hashlib.sha256(body).hexdigest()
     return answer
 
 
 def failure(reason: str) -> Fetch:
+    """The answer about a fetch of which no program reported anything."""
     return {"connect_ms": None, "first_byte_ms": None, "total_ms": None, "port": 0,
             "exit_status": None, "http_status": None, "size": 0, "sha256": "",
             "ok": False, "error": reason}
 
 
-def taken(body: Path) -> bytes:
-    """Read what a program wrote into a file, and delete the file."""
+def take_file(path: Path) -> bytes:
+    """Read what a program wrote into a file, and delete the file; b"" where there is none."""
     try:
-        data = body.read_bytes()
-        body.unlink()
+        data = path.read_bytes()
+        path.unlink()
     except FileNotFoundError:
         return b""
     return data
 
 
-def own_port(port: int) -> int:
+def port_or_zero(port: int) -> int:
     """The client's port, 0 for none: curl 8.14 reports -1 if it never connected."""
     return max(0, port)
 
@@ -307,34 +330,36 @@ PROGRAMS: dict[str, Callable[[list[str], float, Path], list[Fetch]]] = {
 
 def answer_request(request: Mapping[str, Any], folder: Path, run: Run = run_program
                    ) -> dict[str, list[Fetch]]:
-    """The answer; run: how curl is started."""
+    """The answer to a request. run: how curl is started."""
     program = request["program"]
     urls, deadline_s = request["urls"], float(request["deadline_s"])
     try:
         if not {"think_s", "window_bytes", "request_bytes"}.isdisjoint(request):
-            fetches = fetch_with_libcurl(urls, deadline_s, folder, request.get("think_s", ()),
-                                         request.get("window_bytes", 0),
-                                         request.get("request_bytes", 0))
+            fetches = fetch_with_libcurl(
+                urls, deadline_s, folder, think_s=request.get("think_s", ()),
+                window_bytes=request.get("window_bytes", 0),
+                request_bytes=request.get("request_bytes", 0))
         elif "trusted" in request:
-            fetches = fetch_with_curl(urls, deadline_s, folder, request["trusted"],
-                                      request["apart_s"], request.get("http", "1.1"),
-                                      request.get("curves", ""), request.get("named", ""),
-                                      request.get("early_bytes", 0), run)
+            fetches = fetch_with_curl(
+                urls, deadline_s, folder, trusted=request["trusted"],
+                apart_s=request["apart_s"], http=request.get("http", "1.1"),
+                curves=request.get("curves", ""), named=request.get("named", ""),
+                early_bytes=request.get("early_bytes", 0), run=run)
         elif program == "curl":
             fetches = fetch_with_curl(urls, deadline_s, folder, run=run)
         else:
             fetches = PROGRAMS[program](urls, deadline_s, folder)
     except (FileNotFoundError, ImportError):
-        fetches = [failure(f"{program} is not installed") for _ in request["urls"]]
+        fetches = [failure(f"{program} is not installed") for _ in urls]
     return {"fetches": fetches}
 
 
 def load(program: str, preload: Sequence[str], folder: Path) -> Run:
-    """Load a program before the first fetch that counts, so that no fetch includes it; return how
-    curl is started.
+    """Load a program before the first fetch that counts; return how curl is started from then on.
 
-    A guest's clock counts a microsecond for every failing system call, and loading makes some:
-    the first fetch would begin that much later in a jiffy. preload: libraries for curl (hosts/*.c).
+    A guest's clock counts a microsecond for every failing system call, and loading makes some: the
+    first fetch would begin later within a jiffy than the others. preload: libraries for curl
+    (hosts/*.c).
     """
     if program == "libcurl":
         import site
@@ -368,11 +393,13 @@ def check_request(request: object) -> None:
         raise RequestError("a request is an object, {…}")
     if "load" in request:
         return
+
     for key, type_, words in NEEDED:
         if key not in request:
             raise RequestError(f'the request has no "{key}"')
         if not isinstance(request[key], type_) or isinstance(request[key], bool):
             raise RequestError(f'"{key}" has to be {words}')
+
     if request["program"] not in ("curl", *PROGRAMS):
         raise RequestError(f'"program" is {request["program"]!r}, and has to be curl or'
                            f" {' or '.join(PROGRAMS)}")
@@ -394,11 +421,12 @@ def main() -> int:
 
 
 def answer_requests() -> int:
-    """Answer all of standard input; the exit status."""
-    has_read = False
-    run: Run = run_program
+    """Answer all of standard input; return the exit status."""
     if len(sys.argv) > 1 or sys.stdin.isatty():
         return refuse()
+
+    has_read = False
+    run: Run = run_program
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
         for request in requests():
             has_read = True

@@ -29,26 +29,22 @@ class BadRequest(Exception):
 
 @dataclass(frozen=True)
 class PathSpec:
-    """A requested response.
-
-    burst_bytes, gap_ms: the first bytes of the body, and the time until the rest. writes: (ms after
-    the start, bytes of the body) of every write except the last, in order of time; the last write
-    has the rest. head: bytes of each write of the headers, which are as long as all of these
-    together; () for headers that leave with the body. until_close: whether the body ends with the
-    connection, without Content-Length. send_buffer_bytes: SO_SNDBUF, 0 for the default. think_ms:
-    time before anything leaves.
-    """
+    """A requested response."""
 
     body_bytes: int
-    burst_bytes: int
-    gap_ms: float
+    burst_bytes: int  # of the body, which leave with the headers
+    gap_ms: float  # until the rest of the body leaves
+    # (ms after the start, bytes of the body) of every write except the last, in order of time; the
+    # last write has the rest.
     writes: tuple[tuple[float, int], ...] = ()
-    trace_ms: float = 0.0
+    trace_ms: float = 0.0  # interval of the connection's samples, 0 for none
     nagle: bool = False
+    # Bytes of each write of the headers, which are as long as all of these together; () for headers
+    # that leave with the body.
     head: tuple[int, ...] = ()
-    until_close: bool = False
-    send_buffer_bytes: int = 0
-    think_ms: float = 0.0
+    until_close: bool = False  # whether the body ends with the connection, without Content-Length
+    send_buffer_bytes: int = 0  # SO_SNDBUF, 0 for the default
+    think_ms: float = 0.0  # before anything leaves
 
 
 def parse_request(head: bytes) -> tuple[str, str, bool]:
@@ -75,9 +71,12 @@ def body_length(head: bytes) -> int:
 
 
 def _headers(lines: list[str]) -> dict[str, str]:
-    """The headers of a request, by name in small letters. lines: of its head."""
-    return {name.strip().lower(): value.strip().lower()
-            for name, _, value in (line.partition(":") for line in lines[1:])}
+    """The headers of a request, by name, all in small letters. lines: of its head."""
+    headers = {}
+    for line in lines[1:]:
+        name, _, value = line.partition(":")
+        headers[name.strip().lower()] = value.strip().lower()
+    return headers
 
 
 def parse_path(path: str) -> PathSpec | None:
@@ -86,18 +85,21 @@ def parse_path(path: str) -> PathSpec | None:
     name = parts.path.lstrip("/")
     query = {key: values[-1] for key, values in parse_qs(parts.query).items()}
     try:
-        spec = PathSpec(int(name), int(query.get("burst", 0)), float(query.get("gap_ms", 0)),
-                        parse_writes(query.get("at", "")), float(query.get("trace_ms", 0)),
-                        query.get("nagle") == "1", parse_head(query.get("head", "")),
-                        query.get("until_close") == "1", int(query.get("sndbuf", 0)),
-                        float(query.get("think_ms", 0)))
+        spec = PathSpec(
+            body_bytes=int(name),
+            burst_bytes=int(query.get("burst", 0)), gap_ms=float(query.get("gap_ms", 0)),
+            writes=parse_writes(query.get("at", "")), head=parse_head(query.get("head", "")),
+            trace_ms=float(query.get("trace_ms", 0)), think_ms=float(query.get("think_ms", 0)),
+            nagle=query.get("nagle") == "1", until_close=query.get("until_close") == "1",
+            send_buffer_bytes=int(query.get("sndbuf", 0)))
     except ValueError:
         return None
+
+    times_ms = spec.gap_ms, spec.trace_ms, spec.think_ms
     in_range = (0 <= spec.body_bytes <= MAX_BODY_BYTES and spec.burst_bytes >= 0
-                and 0 <= spec.send_buffer_bytes <= MAX_BODY_BYTES)
-    finite = (0 <= number < float("inf") for number in (spec.gap_ms, spec.trace_ms,
-                                                            spec.think_ms))
-    return spec if in_range and all(finite) else None
+                and 0 <= spec.send_buffer_bytes <= MAX_BODY_BYTES
+                and all(0 <= time_ms < math.inf for time_ms in times_ms))
+    return spec if in_range else None
 
 
 def parse_head(text: str) -> tuple[int, ...]:
@@ -117,8 +119,9 @@ def parse_writes(text: str) -> tuple[tuple[float, int], ...]:
         first, _, last = times.partition("..")
         start_ms, size_bytes = float(first), int(size)
         end_ms, step_ms = (float(last), float(every)) if last else (start_ms, 1.0)
-        if not (0 <= start_ms <= end_ms < float("inf") and step_ms > 0 and size_bytes > 0):
+        if not (0 <= start_ms <= end_ms < math.inf and step_ms > 0 and size_bytes > 0):
             raise ValueError(item)
+
         count = max(math.ceil((end_ms - start_ms) / step_ms - 1e-9), 1)
         if len(writes) + count > MAX_WRITES or (writes and start_ms < writes[-1][0]):
             raise ValueError(item)
@@ -130,10 +133,10 @@ def parse_writes(text: str) -> tuple[tuple[float, int], ...]:
 
 @dataclass
 class RequestBody:
-    """A request whose body is being received. head: of the request. left: bytes still to come."""
+    """A request whose body is being received."""
 
-    head: bytes
-    left: int
+    head: bytes  # of the request
+    left: int  # bytes still to come
     received_bytes: int = 0
     digest: Any = field(default_factory=hashlib.sha256)
 
@@ -148,20 +151,18 @@ class RequestBody:
 
 @dataclass(kw_only=True)
 class Sending:
-    """Bytes that are being sent.
-
-    released: how many may leave now. writes: when more may leave: (ms after the start, bytes in
-    all). cuts: where separate writes end, in bytes from the beginning; after the last one, a write
-    has as many bytes as may leave. started_ns: monotonic.
-    """
+    """Bytes that are being sent."""
 
     payload: memoryview
-    released: int
+    released: int  # how many bytes may leave now
+    # When more may leave: (ms after the start, bytes in all).
     writes: deque[tuple[float, int]] = field(default_factory=deque)
+    # Where separate writes end, in bytes from the beginning; after the last one, a write has as
+    # many bytes as may leave.
     cuts: deque[int] = field(default_factory=deque)
-    close: bool = False
-    started_ns: int = 0
-    sent: int = 0
+    close: bool = False  # whether the connection ends after it
+    started_ns: int = 0  # monotonic
+    sent: int = 0  # bytes
 
     @property
     def pending(self) -> memoryview:
@@ -174,22 +175,17 @@ class Sending:
 
 @dataclass(kw_only=True)
 class Response(Sending):
-    """A response that is being sent.
-
-    end_offset: of its last byte, as SOF_TIMESTAMPING_OPT_ID counts. start_ns: when its first byte
-    left, since the epoch; 0 before that. records: over TLS the bytes of each write. body: of the
-    request.
-    """
+    """A response that is being sent."""
 
     path: str
-    request_bytes: int
+    request_bytes: int  # of the request's head
     header_bytes: int
     body_bytes: int
-    sha256: str
-    end_offset: int
-    start_ns: int = 0
-    records: tuple[int, ...] = ()
-    body: RequestBody | None = None
+    sha256: str  # of the body
+    end_offset: int  # of its last byte, as SOF_TIMESTAMPING_OPT_ID counts
+    start_ns: int = 0  # when its first byte left, since the epoch; 0 before that
+    records: tuple[int, ...] = ()  # over TLS the bytes of each write
+    request_body: RequestBody | None = None
 
     @property
     def offset(self) -> int:
@@ -197,8 +193,8 @@ class Response(Sending):
         return self.end_offset + 1 - len(self.payload)
 
 
-# Encrypts a text: its bytes on the wire, and the length of each write.
-Seal = Callable[[memoryview], tuple[bytes, tuple[int, ...]]]
+# Encrypts a text; returns its bytes on the wire, and the length of each write.
+Encrypt = Callable[[memoryview], tuple[bytes, tuple[int, ...]]]
 
 
 def message(payload: bytes, writes: Iterable[int]) -> Sending:
@@ -208,24 +204,29 @@ def message(payload: bytes, writes: Iterable[int]) -> Sending:
 
 
 def respond(request: tuple[str, str, bool], spec: PathSpec | None, request_bytes: int,
-            offset: int, seal: Seal | None = None) -> Response:
+            offset: int, encrypt: Encrypt | None = None) -> Response:
     """The response to a request, starting now.
 
     request: from parse_request. spec: from parse_path; None for status 404. offset: of the
-    response's first byte on its connection. seal: encrypts it, None for plain HTTP.
+    response's first byte on its connection. encrypt: None for plain HTTP.
     """
     method, path, close = request
-    spec = spec if spec is None or can_head(spec, close) else None
-    body = body_of(spec.body_bytes) if spec else b""
-    close = close or spec is not None and spec.until_close
-    headers = head_of(spec, close) if spec else head(b"404 Not Found", 0, close)
-    payload = memoryview(headers + (b"" if method == "HEAD" else body))
-    writes = after_thinking(spec.think_ms, write_times(spec, len(headers), len(payload))) if spec \
-        else deque([(0.0, len(payload))])
-    cuts = deque(accumulate(spec.head)) if spec else deque()
+    if spec is None or not can_head(spec, close):
+        body, headers = b"", head(b"404 Not Found", 0, close)
+        payload = memoryview(headers)
+        writes, cuts = deque([(0.0, len(payload))]), deque[int]()
+    else:
+        close = close or spec.until_close
+        body, headers = body_of(spec.body_bytes), head_of(spec, close)
+        payload = memoryview(headers if method == "HEAD" else headers + body)
+        writes = write_times(spec, len(headers), len(payload))
+        if spec.think_ms:
+            writes = after_thinking(spec.think_ms, writes)
+        cuts = deque(accumulate(spec.head))
+
     records: tuple[int, ...] = ()
-    if seal is not None:
-        payload, writes, records = sealed(payload, writes, seal)
+    if encrypt is not None:
+        payload, writes, records = encrypt_writes(payload, writes, encrypt)
         cuts = deque(accumulate(records))
     _, at_once = writes.popleft()
     return Response(path=path, request_bytes=request_bytes, header_bytes=len(headers),
@@ -234,19 +235,17 @@ def respond(request: tuple[str, str, bool], spec: PathSpec | None, request_bytes
                     cuts=cuts, records=records, end_offset=offset + len(payload) - 1, close=close)
 
 
-def sealed(text: memoryview, writes: deque[tuple[float, int]], seal: Seal
-           ) -> tuple[memoryview, deque[tuple[float, int]], tuple[int, ...]]:
+def encrypt_writes(text: memoryview, writes: deque[tuple[float, int]], encrypt: Encrypt
+                   ) -> tuple[memoryview, deque[tuple[float, int]], tuple[int, ...]]:
     """The encrypted payload, when how much of it may leave, and the bytes of each record."""
-    payload, upto = b"", 0
+    payload, encrypted_upto = b"", 0
     times: deque[tuple[float, int]] = deque()
     records: list[int] = []
     for due_ms, end in writes:
-        if end == upto:  # no new bytes, so no record
-            times.append((due_ms, len(payload)))
-            continue
-        part, sizes = seal(text[upto:end])
-        records += sizes
-        payload, upto = payload + part, end
+        if end > encrypted_upto:  # else no new bytes, so no record
+            part, sizes = encrypt(text[encrypted_upto:end])
+            records += sizes
+            payload, encrypted_upto = payload + part, end
         times.append((due_ms, len(payload)))
     return memoryview(payload), times, tuple(records)
 
@@ -254,15 +253,18 @@ def sealed(text: memoryview, writes: deque[tuple[float, int]], seal: Seal
 def head(status: bytes, body_bytes: int | None, close: bool) -> bytes:
     """The headers of a response. body_bytes: None for no Content-Length."""
     length = b"" if body_bytes is None else b"Content-Length: %d\r\n" % body_bytes
-    return b"HTTP/1.1 %s\r\n%s%s\r\n" % (status, length,
-                                         b"Connection: close\r\n" if close else b"")
+    connection = b"Connection: close\r\n" if close else b""
+    return b"HTTP/1.1 %s\r\n%s%s\r\n" % (status, length, connection)
 
 
 def head_of(spec: PathSpec, close: bool) -> bytes:
     """The headers of a response with status 200, padded to the requested length."""
     plain = head(b"200 OK", None if spec.until_close else spec.body_bytes, close)
     room = sum(spec.head) - len(plain) if spec.head else 0
-    return plain[:-2] + FILLER % (b"-" * (room - len(FILLER % b""))) + b"\r\n" if room else plain
+    if not room:
+        return plain
+    filler = FILLER % (b"-" * (room - len(FILLER % b"")))
+    return plain[:-2] + filler + b"\r\n"
 
 
 def can_head(spec: PathSpec, close: bool) -> bool:
@@ -273,8 +275,6 @@ def can_head(spec: PathSpec, close: bool) -> bool:
 
 def after_thinking(think_ms: float, writes: deque[tuple[float, int]]) -> deque[tuple[float, int]]:
     """The writes delayed by think_ms; nothing leaves before."""
-    if not think_ms:
-        return writes
     return deque([(0.0, 0), *((due_ms + think_ms, end) for due_ms, end in writes)])
 
 
@@ -284,6 +284,7 @@ def write_times(spec: PathSpec, header_bytes: int, total_bytes: int) -> deque[tu
         if spec.gap_ms <= 0 or header_bytes + spec.burst_bytes >= total_bytes:
             return deque([(0.0, total_bytes)])
         return deque([(0.0, header_bytes + spec.burst_bytes), (spec.gap_ms, total_bytes)])
+
     times: deque[tuple[float, int]] = deque()
     released = header_bytes
     if spec.writes[0][0] > 0:

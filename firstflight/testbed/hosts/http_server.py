@@ -87,7 +87,7 @@ class Server(Listener):
                     self._service(key.data, events)
                 else:
                     key.data()
-            self.do_what_is_due()
+            self.run_due()
 
     def _continue(self, connection: ServedConnection) -> None:
         """Release and send the next part of the response."""
@@ -99,9 +99,10 @@ class Server(Listener):
         self._service(connection, selectors.EVENT_WRITE)
 
     def _schedule(self, connection: ServedConnection, response: Sending) -> None:
+        """Have the next part of a response sent when it is due."""
         if response.writes:
-            self.at(response.started_ns + round(response.writes[0][0] * 1e6), connection,
-                    self._continue)
+            due_ms, _ = response.writes[0]
+            self.call_at(response.started_ns + round(due_ms * 1e6), connection, self._continue)
 
     def _sample(self, connection: ServedConnection) -> None:
         """Take a sample; schedule the next one while data is under way."""
@@ -110,7 +111,7 @@ class Server(Listener):
             return
         if trace.take(connection.socket) and not trace.due:
             trace.due = True
-            self.at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_due)
+            self.call_at(time.monotonic_ns() + trace.interval_ns, connection, self._sample_due)
 
     def _sample_due(self, connection: ServedConnection) -> None:
         assert connection.trace is not None
@@ -135,6 +136,7 @@ class Server(Listener):
             data = connection.socket.recv(READ_BYTES)
         except BlockingIOError:
             return
+
         if not data:
             # The ACK of the last bytes may have come with the FIN.
             self._read_acknowledgements(connection)
@@ -142,8 +144,9 @@ class Server(Listener):
             return
         if connection.ended:  # OpenSSL 3.5's clients call an end without close_notify an error
             return
+
         if connection.tls is not None:
-            data = self._through(connection, connection.tls, data)
+            data = self._through_tls(connection, connection.tls, data)
         began = not (connection.received or connection.body)
         if connection.body is not None:
             data = self._take_body(connection, connection.body, data)
@@ -151,27 +154,28 @@ class Server(Listener):
         self._answer_next(connection)
         if len(connection.received) > MAX_REQUEST_BYTES:  # behind a response that is being sent
             raise BadRequest("request too long")
+
         if began and (connection.received or connection.body):
-            self.at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
-                     partial(self._expect, connection.responses))
+            self.call_at(time.monotonic_ns() + round(self.deadline_s * 1e9), connection,
+                         partial(self._expect, connection.responses))
 
     def _take_body(self, connection: ServedConnection, body: RequestBody, data: bytes) -> bytes:
         """Take data of a body, and what else has come of it; return what follows it."""
         rest = body.take(data)
         while len(data) == READ_BYTES and body.left:
-            with contextlib.suppress(BlockingIOError):
+            try:
                 data = connection.socket.recv(READ_BYTES)
-                rest = body.take(data)
-                continue
-            break
+            except BlockingIOError:
+                break
+            rest = body.take(data)
         return rest
 
-    def _through(self, connection: ServedConnection, tls: Tls, data: bytes) -> bytes:
+    def _through_tls(self, connection: ServedConnection, tls: Tls, data: bytes) -> bytes:
         """The plain text of received bytes; answers of the handshake are sent."""
         if tls.done:
-            return tls.opened(data)
+            return tls.decrypt(data)
         try:
-            answer, writes = tls.shake(data)
+            answer, writes = tls.continue_handshake(data)
         except OSError:  # ssl.SSLError is one
             with contextlib.suppress(OSError):
                 connection.socket.send(tls.alert())
@@ -180,7 +184,7 @@ class Server(Listener):
             connection.after_handshake = TcpInfo.of_socket(connection.socket)
         if answer:
             self._start(connection, message(answer, writes))
-        return tls.opened(b"") if tls.done else b""
+        return tls.decrypt(b"") if tls.done else b""
 
     def _start(self, connection: ServedConnection, sending: Sending) -> None:
         """Send this after what is being sent now."""
@@ -201,8 +205,8 @@ class Server(Listener):
             return
         left_s = connection.heard + self.deadline_s - time.monotonic()
         if connection.body is not None and left_s > 0:
-            self.at(time.monotonic_ns() + round(left_s * 1e9), connection,
-                    partial(self._expect, responses))
+            self.call_at(time.monotonic_ns() + round(left_s * 1e9), connection,
+                         partial(self._expect, responses))
         elif connection.received or connection.body is not None:
             self.close(connection, error=f"no whole request in {self.deadline_s:g} s")
 
@@ -210,6 +214,7 @@ class Server(Listener):
         """Start the next response if a request is complete and no response is being sent."""
         if connection.sending is not None:
             return
+
         if connection.body is None:
             head, end, rest = connection.received.partition(b"\r\n\r\n")
             if len(head) > MAX_REQUEST_BYTES:
@@ -220,6 +225,7 @@ class Server(Listener):
             connection.received = connection.body.take(rest)
         if connection.body.left:
             return
+
         started_ns = time.monotonic_ns()
         body, connection.body = connection.body, None
         response = connection.sending = self._respond(connection, body)
@@ -231,9 +237,11 @@ class Server(Listener):
     def _respond(self, connection: ServedConnection, body: RequestBody) -> Response:
         request = parse_request(body.head)
         spec = parse_path(request[1])
-        response = respond(request, spec, len(body.head) + 4, connection.sent_bytes,
-                           connection.tls.sealed if connection.tls is not None else None)
-        response.body = body if body.received_bytes else None
+        encrypt = connection.tls.encrypt if connection.tls is not None else None
+        response = respond(request, spec, request_bytes=len(body.head) + 4,
+                           offset=connection.sent_bytes, encrypt=encrypt)
+        if body.received_bytes:
+            response.request_body = body
         if spec:
             connection.set_up(spec)
         connection.responses += 1
@@ -245,6 +253,7 @@ class Server(Listener):
             return
         if connection.trace:
             connection.trace.take(connection.socket)
+
         while response.sent < response.released:
             now_ns = time.time_ns()
             try:
@@ -255,6 +264,7 @@ class Server(Listener):
             connection.sent_bytes += sent
             response.sent += sent
             connection.note_start(now_ns)
+
         self._sample(connection)
         self._watch(connection, selectors.EVENT_READ)
         if response.writes:
@@ -272,9 +282,9 @@ class Server(Listener):
         """Report every response whose last byte was acknowledged, by the kernel's time stamps."""
         for stamp_ns, offset in kernel.acknowledgements(connection.socket):
             connection.note_start(stamp_ns)
-            while connection.unacknowledged \
-                    and offset >= connection.unacknowledged[0].end_offset:
-                report(connection.report(connection.unacknowledged.pop(0), stamp_ns))
+            unacknowledged = connection.unacknowledged
+            while unacknowledged and offset >= unacknowledged[0].end_offset:
+                report(connection.report(unacknowledged.pop(0), stamp_ns))
 
     def close(self, connection: ServedConnection, error: str = "") -> None:
         if connection.trace:
@@ -302,8 +312,11 @@ def main() -> int:
                              " (default none)")
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     given = parser.parse_args()
-    return run_server("server.py", given.address, given.port, lambda: Server(
-        given.address, given.port, given.deadline, given.secure_port).serve())
+
+    def serve() -> None:
+        Server(given.address, given.port, given.deadline, secure_port=given.secure_port).serve()
+
+    return run_server("server.py", given.address, given.port, serve=serve)
 
 
 if __name__ == "__main__":

@@ -53,7 +53,9 @@ _Timer = ctypes.CFUNCTYPE(_Int, _Pointer, ctypes.c_long, _Data)
 
 
 class _Result(ctypes.Union):
-    _fields_ = [("whatever", _Pointer), ("code", _Int)]
+    """`data` of struct CURLMsg."""
+
+    _fields_ = [("pointer", _Pointer), ("code", _Int)]
 
 
 class _Message(ctypes.Structure):
@@ -82,11 +84,10 @@ class CurlError(Exception):
 def library() -> Any:
     """The library, started. Raises OSError where this machine lacks it."""
     found: Any = ctypes.CDLL(LIBRARY)
-    for name, result in (("easy_init", _Pointer), ("multi_init", _Pointer),
-                         ("share_init", _Pointer), ("slist_append", _Pointer),
-                         ("version_info", _Pointer), ("easy_strerror", ctypes.c_char_p),
-                         ("multi_info_read", ctypes.POINTER(_Message))):
-        getattr(found, f"curl_{name}").restype = result
+    for name in ("easy_init", "multi_init", "share_init", "slist_append", "version_info"):
+        getattr(found, f"curl_{name}").restype = _Pointer
+    found.curl_easy_strerror.restype = ctypes.c_char_p
+    found.curl_multi_info_read.restype = ctypes.POINTER(_Message)
     _check(found.curl_global_init(ctypes.c_long(_GLOBAL_DEFAULT)))
     return found
 
@@ -143,8 +144,9 @@ class Curl:
         elif isinstance(value, list):
             self._set(option, self._list(value))
         else:
-            called = _SockOpt(_of_socket(value)) if option == SOCKOPTFUNCTION else (
-                _Bytes(_of_bytes(value)))
+            called: object = _Bytes(_taking_bytes(value))
+            if option == SOCKOPTFUNCTION:
+                called = _SockOpt(_binding(value))
             self.held.append(called)
             self._set(option, called)
 
@@ -170,6 +172,7 @@ class Curl:
         found = ctypes.POINTER(_Certificates)()
         _check(self.library.curl_easy_getinfo(self.handle, _Int(_CERTIFICATES),
                                               ctypes.byref(found)))
+
         if not found or not found.contents.count:
             return ""
         words = found.contents.lists[0]
@@ -215,10 +218,15 @@ class CurlMulti:
 
     def setopt(self, option: int, value: int | Callable[..., object]) -> None:
         """Set a number, or what is called of sockets and of the timer. Raises CurlError."""
-        called: Any = ctypes.c_long(value) if isinstance(value, int) else (
-            _Socket(_watching(value)) if option == M_SOCKETFUNCTION else _Timer(_timing(value)))
-        self.held.append(called)
-        _check(self.library.curl_multi_setopt(self.handle, _Int(option), called))
+        passed: object
+        if isinstance(value, int):
+            passed = ctypes.c_long(value)
+        elif option == M_SOCKETFUNCTION:
+            passed = _Socket(_watching(value))
+        else:
+            passed = _Timer(_timing(value))
+        self.held.append(passed)
+        _check(self.library.curl_multi_setopt(self.handle, _Int(option), passed))
 
     def add_handle(self, transfer: Curl) -> None:
         self.transfers[transfer.handle.value or 0] = transfer
@@ -235,7 +243,9 @@ class CurlMulti:
                                                      ctypes.byref(running)))
 
     def info_read(self) -> tuple[int, list[Curl], list[tuple[Curl, int, str]]]:
-        """How many messages are left, and the transfers that have ended: well, and with an error.
+        """How many messages are left, and the transfers that succeeded and that failed.
+
+        Of a failed one also the library's number of the error, and its words.
         """
         succeeded: list[Curl] = []
         failed: list[tuple[Curl, int, str]] = []
@@ -257,14 +267,14 @@ class CurlMulti:
 
 # The library's callbacks as functions of Python's values -------------------------------
 
-def _of_bytes(take: Callable[[bytes], object]) -> Callable[..., int]:
+def _taking_bytes(take: Callable[[bytes], object]) -> Callable[..., int]:
     def called(data: int, size: int, count: int, _: object) -> int:
         take(ctypes.string_at(data, size * count))
         return size * count
     return called
 
 
-def _of_socket(bind: Callable[[int, int], int]) -> Callable[..., int]:
+def _binding(bind: Callable[[int, int], int]) -> Callable[..., int]:
     def called(_: object, fd: int, purpose: int) -> int:
         return bind(fd, purpose)
     return called

@@ -64,20 +64,17 @@ class Task:
 
 @dataclass(slots=True, eq=False)
 class LoadConnection:
-    """One open connection. Times are in s of CLOCK_MONOTONIC.
-
-    due_us: when it was to be opened, microseconds from the start. opened_s: when it was opened.
-    """
+    """One open connection. Times are in s of CLOCK_MONOTONIC."""
 
     socket: socket.socket
     id: str
-    due_us: int
+    due_us: int  # when it was to be opened, microseconds from the start
     opened_s: float
-    requested_bytes: int
-    connected_s: float = 0.0
-    got_bytes: int = 0
-    head: bytes = b""
-    expected_bytes: int = 0
+    requested_bytes: int  # of the body
+    connected_s: float = 0.0  # 0 before that
+    got_bytes: int = 0  # of headers and body
+    head: bytes = b""  # the response's first bytes, with its headers
+    expected_bytes: int = 0  # of headers and body, 0 while the headers are not complete
 
 
 class ExactSelector(selectors.EpollSelector):
@@ -117,12 +114,14 @@ class Generator:
             arrival_s += self.random.expovariate(self.task.arrivals_per_s)
             if arrival_s >= self.task.duration_s:
                 break
+
             # A wait takes whole microseconds. The middle between two is requested, so that the
             # last digits of the clock never decide between them.
             due_us = int(arrival_s * 1e6)
             await asyncio.sleep(start_s + (due_us + 0.5) / 1e6 - time.monotonic())
             for _ in range(self.task.connections):
                 self._connect(due_us, size_at(self.task.sizes, self.random.random()))
+
         end_s = start_s + self.task.duration_s
         await asyncio.sleep(end_s - time.monotonic())
         for connection in list(self.open):
@@ -131,8 +130,9 @@ class Generator:
 
     def _connect(self, due_us: int, size: int) -> None:
         opened = socket.socket(socket.AF_INET, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
-        connection = LoadConnection(opened, f"{self.task.name}.{next(self.number)}",
-                                due_us, time.monotonic(), size)
+        name = f"{self.task.name}.{next(self.number)}"
+        connection = LoadConnection(opened, name, due_us, opened_s=time.monotonic(),
+                                    requested_bytes=size)
         self.open.add(connection)
         # Wake when all of the response is here, not for every segment.
         opened.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
@@ -171,9 +171,11 @@ class Generator:
         if count == 0:
             self._end(connection, FAILED, "closed before the response was whole")
             return
+
         if not connection.expected_bytes:
             connection.head += bytes(self.buffer[:min(count, 200)])
             connection.expected_bytes = response_bytes(connection.head)
+
         connection.got_bytes += count
         left = connection.expected_bytes - connection.got_bytes
         if left > 0:
@@ -187,11 +189,15 @@ class Generator:
         self.loop.remove_writer(connection.socket.fileno())
         connection.socket.close()
         self.open.discard(connection)
-        self.rows.append((
-            connection.id, f"{connection.due_us / 1e6:.6f}",
-            f"{(connection.connected_s - start) * 1000:.3f}" if connection.connected_s else "",
-            f"{(now - start) * 1000:.3f}" if end == OK else "", connection.requested_bytes,
-            connection.got_bytes, end, error))
+
+        arrival_s = f"{connection.due_us / 1e6:.6f}"
+        connect_ms = total_ms = ""
+        if connection.connected_s:
+            connect_ms = f"{(connection.connected_s - start) * 1000:.3f}"
+        if end == OK:
+            total_ms = f"{(now - start) * 1000:.3f}"
+        self.rows.append((connection.id, arrival_s, connect_ms, total_ms,
+                          connection.requested_bytes, connection.got_bytes, end, error))
 
     def write(self) -> None:
         write_records(Path(self.task.file), COLUMNS, self.rows)

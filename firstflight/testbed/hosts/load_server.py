@@ -36,13 +36,13 @@ CLOSED, OPEN = "closed", "open"
 
 @dataclass(slots=True, eq=False)
 class AnsweredConnection:
-    """One client's connection. first_flight: segments in flight after the first write."""
+    """One client's connection."""
 
     socket: socket.socket
-    initial_window: int
-    id: str = ""
-    first_flight: int = 0
-    pending: memoryview = memoryview(b"")
+    initial_window: int  # segments
+    id: str = ""  # its client's name of it, "" before the request
+    first_flight: int = 0  # segments in flight after the first write
+    pending: memoryview = memoryview(b"")  # bytes that are still to be sent
 
 
 class LoadServer:
@@ -62,9 +62,11 @@ class LoadServer:
                 accepted, _ = self.listener.accept()
             except BlockingIOError:
                 return
+
             if len(self.open) >= self.most:
                 accepted.close()
                 continue
+
             accepted.setblocking(False)
             # Read before anything is sent: this is the initial window.
             connection = AnsweredConnection(accepted, TcpInfo.of_socket(accepted).congestion_window)
@@ -105,12 +107,12 @@ class LoadServer:
         except (ConnectionError, TimeoutError) as error:
             self._close(connection, type(error).__name__)
             return
-        whole = sent == len(connection.pending)
+
         connection.pending = connection.pending[sent:]
-        if whole:
-            self.loop.remove_writer(connection.socket.fileno())
-        else:
+        if connection.pending:
             self.loop.add_writer(connection.socket.fileno(), self._send, connection)
+        else:
+            self.loop.remove_writer(connection.socket.fileno())
 
     def _close(self, connection: AnsweredConnection, end: str) -> None:
         info = TcpInfo.of_socket(connection.socket)
@@ -161,8 +163,11 @@ def main() -> int:
     parser.add_argument("file", type=Path, help="where the records go")
     add_flags(parser)
     given = parser.parse_args()
-    return run_server("load_server.py", given.address, given.port, lambda: asyncio.run(
-        serve(given.file, given.address, given.port)))
+
+    def run() -> None:
+        asyncio.run(serve(given.file, given.address, given.port))
+
+    return run_server("load_server.py", given.address, given.port, serve=run)
 
 
 if __name__ == "__main__":

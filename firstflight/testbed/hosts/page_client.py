@@ -46,12 +46,12 @@ from firstflight.net.waiting import Timer
 from firstflight.testbed.hosts import libcurl
 from firstflight.testbed.hosts.bound_ports import all_ports, bind_next
 from firstflight.testbed.hosts.control import report, requests
-from firstflight.testbed.hosts.downloads import Download, Task, below, host_name
+from firstflight.testbed.hosts.downloads import Download, below, downloads_of, host_name
 from firstflight.testbed.hosts.libcurl import Curl
 
 _WAIT_S = 1.0  # the longest wait for events of the library
 _MOST_IDLE_S = 24 * 3600  # libcurl uses no connection again that was idle for longer
-_NS = 1_000_000
+_NS_PER_MS = 1_000_000
 FIRST_WITHOUT_KEPT_DATA = (8, 23)  # of libcurl; 7.88 and 8.14 keep data (_work)
 
 
@@ -66,35 +66,24 @@ class Browser:
         if self.tls is not None:
             self.roots = dict(zip(dict.fromkeys(self.certificates), self.tls["trusted"]))
         # What certificates are for, by the connection's port; of a page with several.
-        self.got: dict[int, str] = {}
+        self.certified: dict[int, str] = {}
         # By host: a session for each connection, since OpenSSL uses one of TLS 1.3 once.
         self.sessions: dict[int, list[libcurl.Sessions]] = {}
         self.opened: dict[int, int] = {}  # connections, by host
+
+        self.downloads = downloads_of(request["objects"])
         self.by_handle: dict[Curl, Download] = {}
-        self.downloads = [Download(number, Task(*row))
-                          for number, row in enumerate(request["objects"], start=1)]
-        for download in self.downloads[1:]:
-            self.downloads[download.task.named_by - 1].names.append(download)
-        for download in self.downloads:
-            download.names.sort(key=lambda named: (named.task.at_byte, named.number))
-        self.multiplexes = request["http"] == "2"
-        version = tuple(map(int, libcurl.version().split(".")[:2]))
-        self.keeps_data = version < FIRST_WITHOUT_KEPT_DATA
-        self.multi = libcurl.CurlMulti()
-        self.multi.setopt(libcurl.M_PIPELINING, libcurl.PIPE_MULTIPLEX if self.multiplexes
-                          else libcurl.PIPE_NOTHING)
-        self.multi.setopt(libcurl.M_MAX_HOST_CONNECTIONS, request["connections"])
-        self.multi.setopt(libcurl.M_SOCKETFUNCTION, self._watch)
-        self.multi.setopt(libcurl.M_TIMERFUNCTION, self._set_curl_timer)
-        hosts = 1 + max(download.task.host for download in self.downloads)
-        # Else it closes connections that it will need again, when few transfers are left.
-        self.multi.setopt(libcurl.M_MAXCONNECTS, hosts * request["connections"] + 1)
         self.waiting: deque[Download] = deque()  # for their time, or for a connection
-        self.running: dict[int, int] = {}  # transfers by host
+        self.running: dict[int, int] = {}  # transfers, by host
         # Over HTTP/2, by host: the transfer that opens its connection, and those that wait for it.
         self.opening: dict[int, tuple[Download, list[Download]]] = {}
         self.left = len(self.downloads)
-        self.brought = 0  # calls of the library with headers or data
+
+        self.multiplexes = request["http"] == "2"
+        version = tuple(map(int, libcurl.version().split(".")[:2]))
+        self.keeps_data = version < FIRST_WITHOUT_KEPT_DATA
+        self.multi = self._make_multi()
+        self.calls = 0  # of ours by the library, with headers or data
         self.reads = 0  # rounds of the library that are due, although they may bring nothing
         self.watched: set[int] = set()  # the library's sockets
         self.curl_ns = 0  # when the library's own timer is due, 0 for never
@@ -103,6 +92,18 @@ class Browser:
         self.events = select.epoll()
         self.events.register(self.timer.fd, select.EPOLLIN)
         self.begun_ns = time.monotonic_ns()
+
+    def _make_multi(self) -> libcurl.CurlMulti:
+        multi = libcurl.CurlMulti()
+        multi.setopt(libcurl.M_PIPELINING, libcurl.PIPE_MULTIPLEX if self.multiplexes
+                     else libcurl.PIPE_NOTHING)
+        multi.setopt(libcurl.M_MAX_HOST_CONNECTIONS, self.request["connections"])
+        multi.setopt(libcurl.M_SOCKETFUNCTION, self._watch)
+        multi.setopt(libcurl.M_TIMERFUNCTION, self._set_curl_timer)
+        hosts = 1 + max(download.task.host for download in self.downloads)
+        # Else it closes connections that it will need again, when few transfers are left.
+        multi.setopt(libcurl.M_MAXCONNECTS, hosts * self.request["connections"] + 1)
+        return multi
 
     def open_sessions(self) -> list[int]:
         """Open the connections whose sessions the page resumes; their ports, [] where it does not.
@@ -170,9 +171,10 @@ class Browser:
         if self.curl_ns and self.curl_ns <= time.monotonic_ns():
             self.curl_ns = 0
             self._act(libcurl.SOCKET_TIMEOUT, 0)
-        brought = -1 if self.multiplexes and self.keeps_data else self.brought
-        while self.reads or brought != self.brought:
-            brought, self.reads = self.brought, max(0, self.reads - 1)
+
+        calls_before = -1 if self.multiplexes and self.keeps_data else self.calls
+        while self.reads or calls_before != self.calls:
+            calls_before, self.reads = self.calls, max(0, self.reads - 1)
             for fd in sorted(self.watched):
                 self._act(fd, select.EPOLLIN)
 
@@ -184,12 +186,13 @@ class Browser:
         self.multi.socket_action(fd, flags)
 
     def _watch(self, what: int, fd: int, _multi: object, _data: object) -> None:
-        """The library says for what it waits on a socket."""
+        """Watch a socket for what the library waits for; it calls this."""
         if what == libcurl.POLL_REMOVE:
             if fd in self.watched:
                 self.watched.remove(fd)
                 self.events.unregister(fd)
             return
+
         events = ((select.EPOLLIN if what & libcurl.POLL_IN else 0)
                   | (select.EPOLLOUT if what & libcurl.POLL_OUT else 0))
         if fd in self.watched:
@@ -199,15 +202,17 @@ class Browser:
             self.events.register(fd, events)
 
     def _set_curl_timer(self, wait_ms: int) -> None:
-        """The library says when it has to work without an event; -1 for never."""
-        self.curl_ns = 0 if wait_ms < 0 else time.monotonic_ns() + wait_ms * _NS
+        """Note when the library has to work without an event, -1 for never; it calls this."""
+        self.curl_ns = 0 if wait_ms < 0 else time.monotonic_ns() + wait_ms * _NS_PER_MS
 
     def close(self) -> None:
         """Close all transfers and connections."""
-        held = [download for _, waiting in self.opening.values() for download in waiting]
+        not_added: list[Download] = []
+        for _, waiting in self.opening.values():
+            not_added += waiting
         for download in self.downloads:
             if download.handle is not None:
-                if download not in held:
+                if download not in not_added:
                     self.multi.remove_handle(download.handle)
                 download.handle.close()
         self.multi.close()
@@ -222,14 +227,16 @@ class Browser:
         return sum(self.running.values())
 
     def _name(self, download: Download, now_ns: int) -> None:
+        """Note that an object is named; it waits then until it is parsed."""
         download.named_ns = now_ns
-        download.due_ns = now_ns + round(download.task.parse_ms * _NS)
+        download.due_ns = now_ns + round(download.task.parse_ms * _NS_PER_MS)
         self.waiting.append(download)
 
     def _may_start(self, download: Download, now_ns: int) -> bool:
+        """Whether an object is due, and its host has a connection for it."""
         running = self.running.get(self._carrier(download.task.host), 0)
-        return download.due_ns <= now_ns and (
-            self.multiplexes or running < self.request["connections"])
+        has_room = self.multiplexes or running < self.request["connections"]
+        return download.due_ns <= now_ns and has_room
 
     def _is_due(self) -> bool:
         now_ns = time.monotonic_ns()
@@ -247,11 +254,12 @@ class Browser:
         task, carrier = download.task, self._carrier(download.task.host)
         download.start_ns = time.monotonic_ns()
         think = f"?think_ms={task.think_ms:g}" if task.think_ms else ""
-        handle = download.handle = self._transfer(task.host, f"{task.size_bytes}{think}",
-                                                  self._sessions(carrier))
+        path = f"{task.size_bytes}{think}"
+        handle = download.handle = self._transfer(task.host, path, self._sessions(carrier))
         self.by_handle[handle] = download
         handle.setopt(libcurl.HEADERFUNCTION, lambda _: self._note_first(download))
         handle.setopt(libcurl.WRITEFUNCTION, lambda data: self._take(download, data))
+
         is_first = carrier not in self.running
         self.running[carrier] = self.running.get(carrier, 0) + 1
         if carrier in self.opening:
@@ -279,10 +287,13 @@ class Browser:
         return of_host[min(opened, len(of_host) - 1)]
 
     def _transfer(self, host: int, path: str, sessions: libcurl.Sessions | None) -> Curl:
-        """A transfer of a path of a host that is not added yet. sessions: to resume one of."""
+        """A transfer of a host's path, not yet added. sessions: of which it resumes one, if any."""
         address, port, carrier = self.request["address"], self.request["port"], self._carrier(host)
         is_secure = self.tls is not None
         scheme = "https" if is_secure else "http"
+        version = libcurl.CURL_HTTP_VERSION_1_1
+        if self.multiplexes:
+            version = libcurl.CURL_HTTP_VERSION_2TLS
         name = host_name(carrier, is_secure) if carrier else address
         handle = libcurl.Curl()
         if carrier:
@@ -291,8 +302,7 @@ class Browser:
         # libcurl finds a connection again by the name in the URL; each request names its own host.
         if host != carrier:
             handle.setopt(libcurl.HTTPHEADER, [f"Host: {host_name(host)}:{port}"])
-        handle.setopt(libcurl.HTTP_VERSION, libcurl.CURL_HTTP_VERSION_2TLS if self.multiplexes
-                      else libcurl.CURL_HTTP_VERSION_1_1)
+        handle.setopt(libcurl.HTTP_VERSION, version)
         handle.setopt(libcurl.PIPEWAIT, int(self.multiplexes))
         # Else the library would set SIGPIPE aside, which Python ignores, and back again for every
         # transfer in every round: half of all the client's system calls.
@@ -339,20 +349,24 @@ class Browser:
         It could wait for itself (PIPEWAIT), but it takes one such transfer at a time out of a line
         that all hosts share (7.88).
         """
-        open_now = [host for host, (first, _) in self.opening.items() if first.handle is None
-                    or first.handle.getinfo(libcurl.PRETRANSFER_TIME) > 0]
-        released = [download for host in open_now for download in self.opening.pop(host)[1]]
+        open_now = [host for host, (first, _) in self.opening.items()  # or it has ended already
+                    if first.handle is None or first.handle.getinfo(libcurl.PRETRANSFER_TIME) > 0]
+        released: list[Download] = []
+        for host in open_now:
+            _, waiting = self.opening.pop(host)
+            released += waiting
         for download in released:
             self._add(download)
         return bool(released)
 
     def _note_first(self, download: Download) -> None:
-        self.brought += 1
+        """Note when the first byte of an object came."""
+        self.calls += 1
         download.first_ns = download.first_ns or time.monotonic_ns()
 
     def _take(self, download: Download, data: bytes) -> None:
         """Take a part of an object's body, and name the objects that it names."""
-        self.brought += 1
+        self.calls += 1
         download.digest.update(data)
         download.got_bytes += len(data)
         now_ns = time.monotonic_ns()
@@ -365,54 +379,58 @@ class Browser:
         while True:
             queued, succeeded, failed = self.multi.info_read()
             now_ns = time.monotonic_ns()
-            hosts |= {self._carrier(self.by_handle[handle].task.host)
-                      for handle in (*succeeded, *(handle for handle, _, _ in failed))}
-            for handle in succeeded:
-                self._end(handle, now_ns, "")
-            for handle, code, reason in failed:
-                self._end(handle, now_ns, f"curl {code}: {reason or 'failed'}")
+            ended = [(handle, "") for handle in succeeded]
+            ended += [(handle, f"curl {code}: {reason or 'failed'}")
+                      for handle, code, reason in failed]
+            for handle, error in ended:
+                hosts.add(self._carrier(self.by_handle[handle].task.host))
+                self._end(handle, now_ns, error)
             if not queued:
                 break
+
         if self.multiplexes and self.keeps_data:
             for host in hosts:
                 self._read_on(host)
         return bool(hosts)
 
     def _end(self, handle: Curl, now_ns: int, error: str) -> None:
+        """Note how a transfer has ended, and close it. error: the library's, "" for none."""
         download = self.by_handle.pop(handle)
         status = handle.getinfo(libcurl.RESPONSE_CODE)
         if not error and status != 200:
             error = f"HTTP status {status}"
-        if not error and self.multiplexes and handle.getinfo(
-                libcurl.INFO_HTTP_VERSION) != libcurl.CURL_HTTP_VERSION_2_0:
-            error = "the server agreed to no HTTP/2 (ALPN)"
+        if not error and self.multiplexes:
+            if handle.getinfo(libcurl.INFO_HTTP_VERSION) != libcurl.CURL_HTTP_VERSION_2_0:
+                error = "the server agreed to no HTTP/2 (ALPN)"
+
         download.end_ns = now_ns
         download.answer = {
             "ok": not error, "error": error, "port": max(0, handle.getinfo(libcurl.LOCAL_PORT)),
             "connects": handle.getinfo(libcurl.NUM_CONNECTS),
             "header_bytes": handle.getinfo(libcurl.HEADER_SIZE)}
         self._note_certificate(handle)
+
         self.running[self._carrier(download.task.host)] -= 1
         self.left -= 1
         self.multi.remove_handle(handle)
         handle.close()
         download.handle = None
         if error:  # what it would have named is never requested
-            self.left -= sum(1 for _ in below(download))
+            self.left -= len(below(download))
             download.names.clear()
 
     def _note_certificate(self, handle: Curl) -> None:
         """Note what the certificate of a transfer's connection is for, if it opened one."""
         if len(self.roots) > 1 and handle.getinfo(libcurl.NUM_CONNECTS):
-            self.got[handle.getinfo(libcurl.LOCAL_PORT)] = handle.certified_names()
+            self.certified[handle.getinfo(libcurl.LOCAL_PORT)] = handle.certified_names()
 
     def _read_on(self, host: int) -> None:
         """Make the library read what it holds of a host's connection, when a transfer has ended.
 
         Where a stream's buffer is full, libcurl up to 8.0 stops in the midst of what it has read
         of the connection. If that stream then ends (http2_data_done in lib/http2.c), nobody reads
-        the rest, as no socket becomes readable for it. A transfer that was paused is read at once;
-        what it reads for another one takes a second round.
+        the rest, since no socket becomes readable for it. The library reads a transfer that was
+        paused at once; what it reads for another one takes a second round.
         """
         for download in self.downloads:
             handle = download.handle
@@ -424,28 +442,25 @@ class Browser:
                 return
 
     def _answer(self, download: Download) -> dict[str, object]:
-        times = {name: None if not at_ns else round((at_ns - self.begun_ns) / _NS, 6)
-                 for name, at_ns in (("named_ms", download.named_ns),
-                                     ("start_ms", download.start_ns),
-                                     ("first_byte_ms", download.first_ns),
-                                     ("end_ms", download.end_ns))}
-        known: dict[str, object] = {"ok": False, "error": self._why_not(download), "port": 0,
-                                    "connects": 0, "header_bytes": 0}
-        return {**known, **download.answer, **times, "size": download.got_bytes,
-                "sha256": download.digest.hexdigest()}
-
-    def _why_not(self, download: Download) -> str:
-        """Why an object did not end."""
-        if download.start_ns:
-            return f"did not end in {self.request['deadline_s']:g} s"
-        return ("was never requested: no connection was free" if download.named_ns else
-                f"was never requested: object {download.task.named_by} did not name it")
+        answer: dict[str, object] = {
+            "ok": False, "error": download.why_not_ended(self.request["deadline_s"]), "port": 0,
+            "connects": 0, "header_bytes": 0}
+        answer.update(download.answer)
+        for name, at_ns in (("named_ms", download.named_ns), ("start_ms", download.start_ns),
+                            ("first_byte_ms", download.first_ns), ("end_ms", download.end_ns)):
+            answer[name] = round((at_ns - self.begun_ns) / _NS_PER_MS, 6) if at_ns else None
+        answer.update(size=download.got_bytes, sha256=download.digest.hexdigest())
+        return answer
 
     def _wait(self, now_ns: int) -> list[tuple[int, int]]:
-        """Wait until something comes or is due, exactly (net.waiting); the sockets that are ready.
+        """Wait until something comes, or exactly until something is due (net.waiting).
+
+        Return the sockets that are ready, with their events.
         """
-        due = [download.due_ns for download in self.waiting if download.due_ns > now_ns]
-        self.timer.set(min((*due, self.curl_ns) if self.curl_ns else due, default=0))
+        due_ns = [download.due_ns for download in self.waiting if download.due_ns > now_ns]
+        if self.curl_ns:
+            due_ns.append(self.curl_ns)
+        self.timer.set(min(due_ns, default=0))
         return [(fd, events) for fd, events in self.events.poll(_WAIT_S) if fd != self.timer.fd]
 
 
@@ -458,7 +473,7 @@ def load_page(request: Mapping[str, Any]) -> dict[str, object]:
         ports = browser.open_sessions()
         objects = browser.load()
         return {"objects": objects, "session_ports": ports, "libcurl": libcurl.version(),
-                "certificates": sorted(browser.got.items())}
+                "certificates": sorted(browser.certified.items())}
     finally:
         browser.close()
 

@@ -25,35 +25,33 @@ _GROUPS = {23: "P-256", 24: "P-384", 25: "P-521", 29: "X25519", 30: "X448",
 
 
 @dataclass(frozen=True)
-class Secured:
-    """A server's settings of TLS.
-
-    record_bytes: the most plain text in a record of a response. buffer_bytes: size of the buffer
-    for the first messages, 0 if all of them leave in one write.
-    """
+class TlsSettings:
+    """How a server speaks TLS."""
 
     context: ssl.SSLContext
-    record_bytes: int
-    buffer_bytes: int
+    record_bytes: int  # the most plain text in a record of a response
+    buffer_bytes: int  # of the buffer for the first messages, 0 if all of them leave in one write
 
 
-def secured(settings: Mapping[str, Any]) -> Secured:
-    """TLS as "chain", "key", "tickets", "record_bytes" and "buffer_bytes" set it.
+def tls_settings(order: Mapping[str, Any]) -> TlsSettings:
+    """TLS as "chain", "key", "tickets", "record_bytes" and "buffer_bytes" of an order set it.
 
     "others" are chains for clients that name one of their hosts, {"names", "chain", "key"} each.
     With a "library", that of kernel_random.c, OpenSSL draws from the kernel from now on.
     Raises OSError, which ssl.SSLError is.
     """
-    if library := settings.get("library"):
+    if library := order.get("library"):
         ctypes.CDLL(library)
-    context = _context(settings, settings["tickets"])
-    named = {name: other for each in settings.get("others", ())
-             for other in (_context(each, settings["tickets"]),) for name in each["names"]}
-    if named:
+    context = _context(order, order["tickets"])
+
+    contexts: dict[str, ssl.SSLContext] = {}  # by the name of a host
+    for chain in order.get("others", ()):
+        contexts.update(dict.fromkeys(chain["names"], _context(chain, order["tickets"])))
+    if contexts:
         def choose(connection: ssl.SSLObject, name: str, _: ssl.SSLContext) -> None:
-            connection.context = named.get(name, context)
+            connection.context = contexts.get(name, context)
         context.sni_callback = choose
-    return Secured(context, settings["record_bytes"], settings["buffer_bytes"])
+    return TlsSettings(context, order["record_bytes"], order["buffer_bytes"])
 
 
 def _context(files: Mapping[str, Any], tickets: int) -> ssl.SSLContext:
@@ -67,28 +65,24 @@ def _context(files: Mapping[str, Any], tickets: int) -> ssl.SSLContext:
 
 @dataclass
 class Tls:
-    """TLS on one connection: it takes received bytes, and returns plain text and bytes to send.
+    """TLS on one connection: it takes received bytes, and returns plain text and bytes to send."""
 
-    flight, tickets: bytes of each write of the server's messages. hello_bytes, finished_bytes:
-    length of the client's messages. group: of the key exchange.
-    """
-
-    how: Secured
-    hello_bytes: int = 0
-    finished_bytes: int = 0
-    flight: tuple[int, ...] = ()
-    tickets: tuple[int, ...] = ()
-    group: str = ""
-    done: bool = False
-    received: int = 0
+    settings: TlsSettings
+    hello_bytes: int = 0  # of the client's first message
+    finished_bytes: int = 0  # of its last one in the handshake
+    flight: tuple[int, ...] = ()  # bytes of each write of the server's messages
+    tickets: tuple[int, ...] = ()  # bytes of each write of its tickets
+    group: str = ""  # of the key exchange
+    done: bool = False  # the handshake
+    received: int = 0  # bytes of the handshake
     incoming: ssl.MemoryBIO = field(default_factory=ssl.MemoryBIO)
     outgoing: ssl.MemoryBIO = field(default_factory=ssl.MemoryBIO)
 
     def __post_init__(self) -> None:
-        self.ssl = self.how.context.wrap_bio(self.incoming, self.outgoing, server_side=True)
+        self.ssl = self.settings.context.wrap_bio(self.incoming, self.outgoing, server_side=True)
 
-    def shake(self, data: bytes) -> tuple[bytes, tuple[int, ...]]:
-        """Continue the handshake: the bytes to send, and the size of each write.
+    def continue_handshake(self, data: bytes) -> tuple[bytes, tuple[int, ...]]:
+        """Take the client's bytes; return those to send, and the size of each write.
 
         Raises ssl.SSLError; `alert` then has the bytes to send.
         """
@@ -99,15 +93,17 @@ class Tls:
             self.done = True
         except ssl.SSLWantReadError:
             pass
+
         message = self.outgoing.read()
         if self.done:
             self.finished_bytes = self.received - self.hello_bytes - self.incoming.pending
             self.tickets = tuple(records(message))
             return message, self.tickets
+
         if message:
             self.hello_bytes = self.received
             self.group = group_of(message)
-            writes = writes_of(records(message), self.how.buffer_bytes)
+            writes = writes_of(records(message), self.settings.buffer_bytes)
             self.flight += writes
             return message, writes
         return b"", ()
@@ -116,7 +112,7 @@ class Tls:
         """The bytes that OpenSSL has to send after a handshake has failed."""
         return self.outgoing.read()
 
-    def opened(self, data: bytes) -> bytes:
+    def decrypt(self, data: bytes) -> bytes:
         """The plain text of the records that have come complete. Raises ssl.SSLError."""
         self.incoming.write(data)
         text = b""
@@ -129,13 +125,13 @@ class Tls:
             pass
         return text
 
-    def sealed(self, text: memoryview) -> tuple[bytes, tuple[int, ...]]:
+    def encrypt(self, text: memoryview) -> tuple[bytes, tuple[int, ...]]:
         """The text in records, and the size of each, bytes."""
-        size = self.how.record_bytes
+        size = self.settings.record_bytes
         for start in range(0, len(text), size):
             self.ssl.write(text[start:start + size])
-        sealed = self.outgoing.read()
-        return sealed, tuple(records(sealed))
+        encrypted = self.outgoing.read()
+        return encrypted, tuple(records(encrypted))
 
     def report(self, response: Sequence[int], window: int) -> TlsReport:
         """The handshake's part of the server's report.
@@ -154,11 +150,12 @@ def group_of(message: bytes) -> str:
     """The key exchange that a ServerHello chooses, "" if it is none (RFC 8446, 4.1.3)."""
     if len(message) < 44 or message[0] != _HANDSHAKE or message[5] != _SERVER_HELLO:
         return ""
-    at = 44 + message[43] + 3  # the session's id, cipher, compression
+    at = 44 + message[43] + 3  # behind the session's id, the cipher and the compression
     end = at + 2 + int.from_bytes(message[at:at + 2], "big")
     at += 2
-    while at + 4 <= end:
-        kind, size = (int.from_bytes(message[place:place + 2], "big") for place in (at, at + 2))
+    while at + 4 <= end:  # extension by extension
+        kind = int.from_bytes(message[at:at + 2], "big")
+        size = int.from_bytes(message[at + 2:at + 4], "big")
         if kind == _KEY_SHARE:
             number = int.from_bytes(message[at + 4:at + 6], "big")
             return _GROUPS.get(number, str(number))

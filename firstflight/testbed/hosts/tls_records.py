@@ -59,7 +59,7 @@ def writes_of(sizes: Iterable[int], buffer_bytes: int) -> tuple[int, ...]:
         if not buffer_bytes or size <= buffer_bytes - held:
             held += size
             continue
-        if held:
+        if held:  # the record fills the buffer up
             size -= buffer_bytes - held
             writes.append(buffer_bytes)
             held = 0
@@ -75,7 +75,8 @@ def flight_of(chain_bytes: int, certificates: int, signature: str, with_mlkem: b
     """The length of each record of a server's first messages, up to Finished.
 
     They are OpenSSL's without further extensions: SHA-384, no ALPN. with_mlkem: whether the key
-    share is X25519MLKEM768. sends_groups: whether it is OpenSSL 3.5 and the client has no ML-KEM.
+    share is X25519MLKEM768. sends_groups: whether the server has OpenSSL 3.5, and the client no
+    ML-KEM.
     """
     yield SERVER_HELLO_BYTES + (MLKEM_BYTES if with_mlkem else 0)
     yield CHANGE_BYTES
@@ -91,8 +92,10 @@ def flight_of(chain_bytes: int, certificates: int, signature: str, with_mlkem: b
 def sealed_sizes(text_bytes: int, record_bytes: int = MOST_RECORD_BYTES) -> tuple[int, ...]:
     """Sizes of the TLS records of a text."""
     whole, rest = divmod(text_bytes, record_bytes)
-    return tuple(size + RECORD_OVERHEAD_BYTES
-                 for size in (*((record_bytes,) * whole), *((rest,) if rest else ())))
+    texts = [record_bytes] * whole
+    if rest:
+        texts.append(rest)
+    return tuple(size + RECORD_OVERHEAD_BYTES for size in texts)
 
 
 # nginx takes lines of up to 8 kB in a request (large_client_header_buffers).

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Body:
-    """The body of a response, and the socket that it comes through."""
+    """The body of a response, and the socket through which it comes."""
 
     def __init__(self, handle: pycurl.Curl) -> None:
         import pycurl
@@ -93,9 +93,9 @@ class Upload:
         self.answered_ns = self.answered_ns or time.monotonic_ns()
 
     def first_byte_ms(self, total_ms: float) -> float | None:
-        """The time to the response's first byte; curl's ends at the first part of a large body.
+        """The time to the response's first byte. To be called as the transfer ends.
 
-        To be called as the transfer ends. total_ms: of the transfer.
+        curl's own time ends as the first part of a large request leaves. total_ms: of the transfer.
         """
         answered_ns, self.answered_ns = self.answered_ns, None
         if answered_ns is None:
@@ -111,6 +111,7 @@ class Upload:
         used = self.body.socket
         if used is None or used.fileno() < 0:
             return
+
         info = TcpInfo.of_socket(used)
         answer["socket"] = {
             "initial_window": self.initial_window, "congestion_control": congestion_control(used),

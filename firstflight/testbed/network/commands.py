@@ -23,20 +23,22 @@ def sysctls_of(job: Job, from_scenario: Container[str]
 
     from_scenario: names that the scenario sets; the trial does not change them.
     """
-    both = job.get("host_sysctls", {})
-    own = {name: value for name, value in job.get("buffers", {}).items()
-           if name not in from_scenario}
-    return {"client": {**both, **{name: own[name] for name in own if name == RECEIVE_BUFFERS}},
-            "server": {**both, **job.get("sysctls", {}),
-                       **{name: own[name] for name in own if name == SEND_BUFFERS}}}
+    client = dict(job.get("host_sysctls", {}))
+    server = {**client, **job.get("sysctls", {})}
+    for host, name in ((client, RECEIVE_BUFFERS), (server, SEND_BUFFERS)):
+        buffers = job.get("buffers", {}).get(name)
+        if buffers is not None and name not in from_scenario:
+            host[name] = buffers
+    return {"client": client, "server": server}
 
 
 def urls_of(job: Job) -> list[str]:
     """The URLs that the client of a trial on the star fetches, in order."""
     scheme = "https" if "tls" in job else "http"
-    own = job.get("own", {})
-    port = "" if "server" not in job else f":{OTHER_SECURE_PORT if 'tls' in job else OTHER_PORT}"
-    host = own.get("name") or SERVER_IP
+    host = job.get("own", {}).get("name") or SERVER_IP
+    port = ""
+    if "server" in job:
+        port = f":{OTHER_SECURE_PORT if 'tls' in job else OTHER_PORT}"
     return [f"{scheme}://{host}{port}{path}" for path in job["paths"]]
 
 
@@ -70,21 +72,24 @@ def _star_commands(job: Job, from_scenario: Container[str]) -> list[str]:
     routes = star_routes(job["initcwnd"], job["initrwnd"], job["congestion_control"],
                          RouteOptions(**job.get("options", {})))
     path = Path.from_json(job["network"])
-    return [*(command for port in (*star_ports(path), server_interface(path))
-              for command in port.commands),
-            *_sysctl_commands(job, from_scenario),
-            *(route.command for route in routes),
-            *([f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
-               f"ip neigh del {SERVER_IP} dev client-eth0",
-               f"ip neigh del {CLIENT_IP} dev server-eth0"] if job.get("arp_ms") else ()),
-            *_tls(job), *_requests(job)]
+    commands = []
+    for port in (*star_ports(path), server_interface(path)):
+        commands += port.commands
+    commands += _sysctl_commands(job, from_scenario)
+    commands += [route.command for route in routes]
+    if job.get("arp_ms"):
+        commands += [f"sysctl -w {ARP_RETRY}={job['arp_ms']}",
+                     f"ip neigh del {SERVER_IP} dev client-eth0",
+                     f"ip neigh del {CLIENT_IP} dev server-eth0"]
+    return [*commands, *_tls(job), *_requests(job)]
 
 
 def _sysctl_commands(job: Job, from_scenario: Container[str]) -> list[str]:
     """The sysctls of a trial's hosts, without repetition."""
-    return list(dict.fromkeys(f"sysctl -w {key}='{value}'"
-                              for requested in sysctls_of(job, from_scenario).values()
-                              for key, value in requested.items()))
+    commands = []
+    for requested in sysctls_of(job, from_scenario).values():
+        commands += [f"sysctl -w {key}='{value}'" for key, value in requested.items()]
+    return list(dict.fromkeys(commands))
 
 
 def _requests(job: Job) -> list[str]:
@@ -117,27 +122,35 @@ def _tls(job: Job) -> list[str]:
     if "tls" not in job:
         return [f"{job['server']}: HTTP"] if "server" in job else []
     tls = job["tls"]
-    return [f"{job.get('server', 'server.py')}: TLS 1.3, a chain of {tls['chain_bytes']} bytes"
-            f" with {tls['signature']},"
-            f" {tls['intermediates']} intermediates, {tls['tickets']} tickets; records of"
-            f" {tls['record_bytes']} bytes"
-            + ("" if "server" in job else f", a buffer of {tls['buffer_bytes']}")
-            + (", resumed" if tls["apart_s"] else "")
-            + (", early data" if tls["early_data_bytes"] else "")]
+    line = (f"{job.get('server', 'server.py')}: TLS 1.3, a chain of {tls['chain_bytes']} bytes"
+            f" with {tls['signature']}, {tls['intermediates']} intermediates,"
+            f" {tls['tickets']} tickets; records of {tls['record_bytes']} bytes")
+    if "server" not in job:
+        line += f", a buffer of {tls['buffer_bytes']}"
+    if tls["apart_s"]:
+        line += ", resumed"
+    if tls["early_data_bytes"]:
+        line += ", early data"
+    return [line]
 
 
 def _load_commands(job: Job, from_scenario: Container[str]) -> list[str]:
-    """The first server and the first client stand for all."""
+    """The commands of a load. The first server and the first client stand for all."""
     links = DumbbellLinks.from_json(job["network"])
-    pacing = [server_port("server1-eth0", True)] if links.is_paced else []
+    ports = [*links.router_ports(), *links.client_ports()]
+    if links.is_paced:
+        ports.append(server_port("server1-eth0", True))
     mss = job.get("options", {}).get("advertised_mss", 0)
     routes = [*dumbbell_routes("server1", job["client_initcwnd"], job["congestion_control"]),
               client_route("client1", job["initrwnd"], mss)]
-    return [*(command for port in (*links.router_ports(), *links.client_ports(), *pacing)
-              for command in port.commands),
-            *_sysctl_commands(job, from_scenario),
-            *(route.command for route in routes),
-            *(f"firstflight/testbed/hosts/load_client.py on client{number}:"
-              f" {traffic['arrivals_per_s']:.2f} arrivals a second,"
-              f" {traffic['connections']} connections each"
-              for number, traffic in enumerate(job["traffic"], start=1))]
+
+    commands = []
+    for port in ports:
+        commands += port.commands
+    commands += _sysctl_commands(job, from_scenario)
+    commands += [route.command for route in routes]
+    for number, traffic in enumerate(job["traffic"], start=1):
+        commands.append(f"firstflight/testbed/hosts/load_client.py on client{number}:"
+                        f" {traffic['arrivals_per_s']:.2f} arrivals a second,"
+                        f" {traffic['connections']} connections each")
+    return commands

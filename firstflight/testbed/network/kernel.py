@@ -67,15 +67,17 @@ class NodeKernel:
         requests: dict[str, tuple[int, bytes]] = {}
         for port in ports:
             index = self.index(port.name)
-            known = self.kinds.get(port.name, ())
-            same = (all(now == requested for now, requested in zip(known, port.kinds))
-                    and not any(qdisc.anew for qdisc in port.qdiscs))
-            if known and not (port.kinds and same):  # a qdisc's kind cannot be changed in place
-                requests[f"tc qdisc del dev {port.name} root"] = (qdiscs.DELQDISC,
-                                                                  qdiscs.removal(index))
-                known = ()
+            present = self.kinds.get(port.name, ())
+            same_kinds = all(now == requested for now, requested in zip(present, port.kinds))
+            is_renewed = any(qdisc.anew for qdisc in port.qdiscs)
+            # A qdisc's kind cannot be changed in place.
+            if present and (is_renewed or not same_kinds or not port.kinds):
+                removal = qdiscs.DELQDISC, qdiscs.removal(index)
+                requests[f"tc qdisc del dev {port.name} root"] = removal
+                present = ()
             requests.update(zip(port.commands, port.requests(index)))
-            self.kinds[port.name] = port.kinds + known[len(port.kinds):]
+            self.kinds[port.name] = port.kinds + present[len(port.kinds):]
+
         installed = self._qdiscs([port.name for port in ports],
                                  self._ask(requests, qdiscs.GETQDISC, qdiscs.question()))
         for port in ports:
@@ -103,16 +105,22 @@ class NodeKernel:
         """The qdiscs; HTB's have the options of their class after their own."""
         answers = self._ask({}, qdiscs.GETTCLASS,
                             qdiscs.class_question(self.index(interface)))
-        class_options = {qdisc.major: qdisc.options for qdisc in map(qdiscs.read_qdisc, answers)
-                         if qdisc.kind == HtbShaper.kind}
-        return [replace(qdisc, options=qdisc.options + class_options.get(qdisc.major, b""))
-                if qdisc.kind == HtbShaper.kind else qdisc for qdisc in installed]
+        class_options = {read.major: read.options for read in map(qdiscs.read_qdisc, answers)
+                         if read.kind == HtbShaper.kind}
+        with_classes = []
+        for qdisc in installed:
+            if qdisc.kind == HtbShaper.kind:
+                options = qdisc.options + class_options.get(qdisc.major, b"")
+                qdisc = replace(qdisc, options=options)
+            with_classes.append(qdisc)
+        return with_classes
 
     def install_routes(self, *requested: Route) -> None:
         """Install routes. Raises NetworkError if the kernel reports a different one."""
-        requests = {route.command: (links.RTM_NEWROUTE,
-                                    route.request(self.index(route.interface)))
-                    for route in requested}
+        requests = {}
+        for route in requested:
+            body = route.request(self.index(route.interface))
+            requests[route.command] = links.RTM_NEWROUTE, body
         answers = self._ask(requests, links.RTM_GETROUTE, Route.question())
         for route in requested:
             if wrong := route.differences(answers):
@@ -120,17 +128,20 @@ class NodeKernel:
 
     def install_neighbours(self, *neighbours: Neighbour) -> None:
         """Install permanent neighbours. Raises NetworkError if the kernel refuses."""
-        requests = {neighbour.command: (links.RTM_NEWNEIGH,
-                                        neighbour.request(self.index(neighbour.interface)))
-                    for neighbour in neighbours}
+        requests = {}
+        for neighbour in neighbours:
+            body = neighbour.request(self.index(neighbour.interface))
+            requests[neighbour.command] = links.RTM_NEWNEIGH, body
         self._ask(requests, links.RTM_GETROUTE, Route.question())
 
     def forget_neighbours(self, *neighbours: Neighbour) -> None:
         """Remove neighbours, also learned ones, so that a sender needs ARP."""
         self.install_neighbours(*neighbours)  # only an existing one can be removed
-        requests = {f"ip neigh del {neighbour.to} dev {neighbour.interface}":
-                    (links.RTM_DELNEIGH, neighbour.removal(self.index(neighbour.interface)))
-                    for neighbour in neighbours}
+        requests = {}
+        for neighbour in neighbours:
+            command = f"ip neigh del {neighbour.to} dev {neighbour.interface}"
+            body = neighbour.removal(self.index(neighbour.interface))
+            requests[command] = links.RTM_DELNEIGH, body
         self._ask(requests, links.RTM_GETROUTE, Route.question())
 
     def index(self, interface: str) -> int:
@@ -164,10 +175,9 @@ def pin_sysctls(host: Node, pinned: dict[str, str],
                 requested: Mapping[str, str] | None = None) -> dict[str, str]:
     """Set sysctls in the host's network namespace and return what it has then.
 
-    Those that a scenario requests come on top of the pinned ones. Of the
-    latter, one that this kernel does not have is left out. Raises KernelLacks
-    if it lacks one that was requested, NetworkError if it refuses a value
-    or keeps another one.
+    Those that a scenario requests come on top of the pinned ones. A pinned one that this kernel
+    does not have is skipped. Raises KernelLacks if it lacks one that was requested, NetworkError if
+    it refuses a value or keeps another one.
     """
     with network_of(host.pid):
         write_sysctls(NO_IPV6, host.name)
@@ -206,6 +216,7 @@ def write_sysctls(requested: dict[str, str], host: str, root: Path = SYSCTLS) ->
                                   f" (sudo modprobe tcp_{value})") from error
             raise NetworkError(f"{host} cannot have {key} = {value!r}: {error.strerror}") from error
         effective[key] = _value(path)
+
     wrong = {key: value for key, value in effective.items()
              if value != " ".join(requested[key].split())}
     if wrong:

@@ -35,19 +35,21 @@ _UP = 1
 
 def pair(name: str, mac: str, peer: str, peer_mac: str, peer_pid: int) -> Request:
     """Create a veth pair; its peer is in the network namespace of process peer_pid."""
-    far = (_IFINFOMSG.pack(0, 0, 0, 0, 0) + _named(peer) + _addressed(peer_mac)
-           + u32(_IFLA_NET_NS_PID, peer_pid))
-    return (f"ip link add {name} address {mac} type veth"
-            f" peer name {peer} address {peer_mac} netns {peer_pid}",
-            _RTM_NEWLINK, _IFINFOMSG.pack(0, 0, 0, 0, 0) + _named(name) + _addressed(mac)
-            + _kind("veth", attribute(_VETH_INFO_PEER | NESTED, far)))
+    command = (f"ip link add {name} address {mac} type veth"
+               f" peer name {peer} address {peer_mac} netns {peer_pid}")
+    far_end = (_IFINFOMSG.pack(0, 0, 0, 0, 0) + _named(peer) + _addressed(peer_mac)
+               + u32(_IFLA_NET_NS_PID, peer_pid))
+    body = (_IFINFOMSG.pack(0, 0, 0, 0, 0) + _named(name) + _addressed(mac)
+            + _kind("veth", attribute(_VETH_INFO_PEER | NESTED, far_end)))
+    return command, _RTM_NEWLINK, body
 
 
 def bridge(name: str) -> Request:
     """Create a bridge that forwards at once and treats all packets alike."""
-    return (f"ip link add {name} type bridge forward_delay 0 mcast_snooping 0",
-            _RTM_NEWLINK, _IFINFOMSG.pack(0, 0, 0, 0, 0) + _named(name)
-            + _kind("bridge", u32(_BR_FORWARD_DELAY, 0) + attribute(_BR_MCAST_SNOOPING, b"\0")))
+    command = f"ip link add {name} type bridge forward_delay 0 mcast_snooping 0"
+    options = u32(_BR_FORWARD_DELAY, 0) + attribute(_BR_MCAST_SNOOPING, b"\0")
+    body = _IFINFOMSG.pack(0, 0, 0, 0, 0) + _named(name) + _kind("bridge", options)
+    return command, _RTM_NEWLINK, body
 
 
 def into_bridge(name: str, number: int, bridge_number: int) -> Request:
@@ -67,9 +69,9 @@ def address(name: str, number: int, requested: str) -> Request:
     """Add an address to an interface. requested: like "10.0.0.1/24"."""
     host, bits = requested.split("/")
     raw = socket.inet_aton(host)
-    return (f"ip address add {requested} dev {name}", _RTM_NEWADDR,
-            _IFADDRMSG.pack(socket.AF_INET, int(bits), 0, 0, number)
+    body = (_IFADDRMSG.pack(socket.AF_INET, int(bits), 0, 0, number)
             + attribute(_IFA_LOCAL, raw) + attribute(_IFA_ADDRESS, raw))
+    return f"ip address add {requested} dev {name}", _RTM_NEWADDR, body
 
 
 def _named(name: str) -> bytes:
@@ -125,17 +127,24 @@ class Route:
 
     def request(self, interface: int) -> bytes:
         """The request for netlink. interface: the number of the route's interface."""
-        bits, address = self.destination
-        metrics = b"".join(
-            attribute(_METRICS[name], value.encode()) if isinstance(value, str)
-            else u32(_METRICS[name], value) for name, value in self.metrics.items())
+        metrics = b""
+        for name, value in self.metrics.items():
+            if isinstance(value, str):
+                metrics += attribute(_METRICS[name], value.encode())
+            else:
+                metrics += u32(_METRICS[name], value)
         if "rto_min" in self.metrics:
             metrics += u32(_LOCK, 1 << _METRICS["rto_min"])
-        return (_RTMSG.pack(socket.AF_INET, bits, 0, 0, _MAIN_TABLE, _PROTOCOL_BOOT,
-                            0 if self.via else _SCOPE_LINK, _UNICAST, 0)
-                + (attribute(_RTA_DST, address) if bits else b"")
-                + (attribute(_RTA_GATEWAY, socket.inet_aton(self.via)) if self.via else b"")
-                + u32(_RTA_OIF, interface) + attribute(_RTA_METRICS, metrics))
+
+        bits, address = self.destination
+        scope = 0 if self.via else _SCOPE_LINK
+        request = _RTMSG.pack(socket.AF_INET, bits, 0, 0, _MAIN_TABLE, _PROTOCOL_BOOT,
+                              scope, _UNICAST, 0)
+        if bits:
+            request += attribute(_RTA_DST, address)
+        if self.via:
+            request += attribute(_RTA_GATEWAY, socket.inet_aton(self.via))
+        return request + u32(_RTA_OIF, interface) + attribute(_RTA_METRICS, metrics)
 
     @staticmethod
     def question() -> bytes:
@@ -191,20 +200,13 @@ def parsed_metrics(raw: bytes) -> Metrics:
 
 @dataclass(frozen=True)
 class RouteOptions:
-    """Other settings of the star's two routes; none by default.
+    """Other settings of the star's two routes; none by default."""
 
-    rto_min_ms: the least retransmission timeout of the server, 0 for the kernel's.
-    quickack: the client acknowledges every segment at once.
-    advertised_mss: the MSS that the client announces, bytes; 0 for the device's.
-    client_initcwnd: the client's initial window, segments; 0 for the kernel's own.
-    client_congestion_control: "" for the kernel's own.
-    """
-
-    rto_min_ms: int = 0
-    quickack: bool = False
-    advertised_mss: int = 0
-    client_initcwnd: int = 0
-    client_congestion_control: str = ""
+    rto_min_ms: int = 0  # the least retransmission timeout of the server, 0 for the kernel's
+    quickack: bool = False  # the client acknowledges every segment at once
+    advertised_mss: int = 0  # the MSS that the client announces, bytes; 0 for the device's
+    client_initcwnd: int = 0  # the client's initial window, segments; 0 for the kernel's own
+    client_congestion_control: str = ""  # "" for the kernel's own
 
 
 def star_routes(initcwnd: int, initrwnd: int, congestion_control: str,
@@ -213,8 +215,8 @@ def star_routes(initcwnd: int, initrwnd: int, congestion_control: str,
 
     Windows in segments; initcwnd 0: the route has none, and the kernel's own holds.
     """
-    server: Metrics = {**({"initcwnd": initcwnd} if initcwnd else {}),
-                       "congctl": congestion_control}
+    server: Metrics = {"initcwnd": initcwnd} if initcwnd else {}
+    server["congctl"] = congestion_control
     client: Metrics = {"initrwnd": initrwnd}
     if options.rto_min_ms:
         server["rto_min"] = options.rto_min_ms
@@ -230,16 +232,21 @@ def star_routes(initcwnd: int, initrwnd: int, congestion_control: str,
 
 
 def client_route(client: str, initrwnd: int, advertised_mss: int = 0) -> Route:
-    """The route of the dumbbell's host `client` to the servers. advertised_mss: 0 for the device's.
+    """The route of the dumbbell's host `client` to the servers.
+
+    initrwnd in segments. advertised_mss: in bytes, 0 for the device's.
     """
-    mss: Metrics = {"advmss": advertised_mss} if advertised_mss else {}
-    return Route("default", f"{client}-eth0", {"initrwnd": initrwnd, **mss},
-                 via=f"{CLIENT_SIDE}.254")
+    metrics: Metrics = {"initrwnd": initrwnd}
+    if advertised_mss:
+        metrics["advmss"] = advertised_mss
+    return Route("default", f"{client}-eth0", metrics, via=f"{CLIENT_SIDE}.254")
 
 
 def dumbbell_routes(server: str, initcwnd: list[int], congestion_control: str) -> list[Route]:
     """The routes of host `server` to each client. initcwnd: by client, segments."""
-    return [Route(f"{CLIENT_SIDE}.{number}", f"{server}-eth0",
-                  {"initcwnd": window, "congctl": congestion_control},
-                  via=f"{SERVER_SIDE}.254")
-            for number, window in enumerate(initcwnd, start=1)]
+    routes = []
+    for number, window in enumerate(initcwnd, start=1):
+        metrics: Metrics = {"initcwnd": window, "congctl": congestion_control}
+        routes.append(Route(f"{CLIENT_SIDE}.{number}", f"{server}-eth0", metrics,
+                            via=f"{SERVER_SIDE}.254"))
+    return routes

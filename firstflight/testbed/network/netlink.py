@@ -97,22 +97,23 @@ class Netlink:
             body: bytes) -> list[bytes]:
         """Send requests (type, body), then a question; return the bodies of its answers.
 
-        All leave at once. The kernel handles them in order, and reports requests that fail only.
+        All leave at once. The kernel handles them in order, and reports only requests that fail.
         Raises RequestRefused, OSError.
         """
         sent = [netlink.request(kind, number, requested)
                 for number, (kind, requested) in enumerate(requests)]
         last = len(sent)
         self.socket.send(b"".join((*sent, netlink.question(question, last, body))))
+
         refused: RequestRefused | None = None
         answers: list[bytes] = []
         while True:
             for message in netlink.messages(self.socket.recv(_ANSWER_BYTES)):
                 is_error = message.kind == netlink.ERROR
-                if is_error:
-                    refused = refused or RequestRefused(message.number, *netlink.refusal(message))
+                if is_error and refused is None:
+                    refused = RequestRefused(message.number, *netlink.refusal(message))
                 if message.kind == netlink.DONE or is_error and message.number == last:
-                    if refused:
+                    if refused is not None:
                         raise refused
                     return answers
                 if not is_error:

@@ -17,19 +17,19 @@ from firstflight.net.tc import HTB_CEILING_BURST_BYTES, bits
 
 @dataclass(frozen=True)
 class Queue:
-    """A qdisc that is neither netem nor HTB. requested: its options by name, as in net.queues.
-
-    All other options that net.queues knows have to have Linux's default.
-    """
+    """A qdisc that is neither netem nor HTB."""
 
     kind: str
-    arguments: str
-    options: bytes = b""
+    arguments: str  # of tc
+    options: bytes = b""  # of the request for netlink
+    # What has to be read back, by the names in net.queues; all other options that it knows have to
+    # have Linux's default.
     requested: tuple[tuple[str, int], ...] = ()
     random = False
     anew = True  # replaced for each trial: it remembers drops, and what flows may send
 
     def differences(self, options: bytes) -> Iterator[str]:
+        """How the kernel's report differs. options: the qdisc's."""
         return option_differences(self.kind, dict(self.requested), options)
 
 
@@ -85,9 +85,9 @@ class Port:
     @property
     def commands(self) -> list[str]:
         """The `requests` as tc's commands (tc knows `seed` since iproute2 6.6)."""
-        places = ["root", *(f"parent {number}:1" for number in range(1, len(self.qdiscs)))]
         commands = []
-        for number, (place, qdisc) in enumerate(zip(places, self.qdiscs), start=1):
+        for number, qdisc in enumerate(self.qdiscs, start=1):
+            place = "root" if number == 1 else f"parent {number - 1}:1"
             commands.append(f"tc qdisc replace dev {self.name} {place} handle {number}:"
                             f" {qdisc.kind} {qdisc.arguments}".rstrip())
             if isinstance(qdisc, HtbShaper):
@@ -103,11 +103,12 @@ class Port:
         """The requests for netlink, each with its type. interface: the port's number."""
         requests = []
         for number, qdisc in enumerate(self.qdiscs, start=1):
-            requests.append((qdiscs.NEWQDISC, qdiscs.request(
-                interface, number, qdisc.kind, qdisc.options)))
+            body = qdiscs.request(interface, number, qdisc.kind, options=qdisc.options)
+            requests.append((qdiscs.NEWQDISC, body))
             if isinstance(qdisc, HtbShaper):
-                requests.append((qdiscs.NEWTCLASS, qdiscs.class_request(
-                    interface, number, qdisc.kind, qdisc.class_options)))
+                body = qdiscs.class_request(interface, number, qdisc.kind,
+                                            options=qdisc.class_options)
+                requests.append((qdiscs.NEWTCLASS, body))
         return requests
 
     @property
@@ -120,10 +121,11 @@ class Port:
         wrong: list[str] = []
         for number, requested in enumerate(self.qdiscs, start=1):
             qdisc = by_number.get(number)
-            wrong += (requested.differences(qdisc.options)
-                      if qdisc and qdisc.kind == requested.kind
-                      else [f"qdisc {number}: {qdisc.kind if qdisc else 'none'},"
-                            f" requested {requested.kind}"])
+            kind = qdisc.kind if qdisc is not None else "none"
+            if qdisc is not None and kind == requested.kind:
+                wrong += requested.differences(qdisc.options)
+            else:
+                wrong.append(f"qdisc {number}: {kind}, requested {requested.kind}")
         if not self.qdiscs and by_number.keys() - {0}:
             wrong.append(f"{len(by_number)} qdiscs, requested none")
         return wrong

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from itertools import chain
 from typing import Any
 
 from firstflight.net import qdiscs
@@ -77,44 +78,36 @@ def remembers(path: Path) -> bool:
 
     Random qdiscs get their seed again, and qdiscs with a memory are replaced.
     """
-    return any(qdisc.random or qdisc.anew for port in (*star_ports(path), server_interface(path))
-               for qdisc in port.qdiscs)
+    ports = *star_ports(path), server_interface(path)
+    installed = chain.from_iterable(port.qdiscs for port in ports)
+    return any(qdisc.random or qdisc.anew for qdisc in installed)
 
 
 @dataclass(frozen=True)
 class ClientLink:
-    """What is on the way to one client of the dumbbell.
+    """What is on the way to one client of the dumbbell."""
 
-    rtt_ms: propagation both ways together. The two ways may differ, since the way to the servers is
-    the same for all clients. kbps: the rate of its own port, 0 for no limit. loss_percent,
-    loss_burst, jitter_ms: as of a Link.
-    """
-
+    # Propagation both ways together. The two ways may differ, since the way to the servers is the
+    # same for all clients.
     rtt_ms: float
-    kbps: float = 0.0
-    loss_percent: float = 0.0
+    kbps: float = 0.0  # the rate of its own port, 0 for no limit
+    loss_percent: float = 0.0  # this and the next two as of a Link
     loss_burst: float = 1.0
     jitter_ms: float = 0.0
 
 
 @dataclass(frozen=True)
 class DumbbellLinks:
-    """The links of the dumbbell.
+    """The links of the dumbbell."""
 
-    bandwidth_kbps, queue_packets: the bottleneck and its drop-tail limit.
-    qdisc: "fifo"; "fq_codel" or "cake" in its place, with their own defaults for the target and
-        queue_packets as the limit; or "fq" for a fifo behind servers that pace.
-    clients: what is on the way to each. access_queue_packets: the drop-tail limit of their own
-        ports.
-    seed: of losses and jitter.
-    """
-
-    bandwidth_kbps: float
-    queue_packets: int
+    bandwidth_kbps: float  # of the bottleneck
+    queue_packets: int  # the bottleneck's drop-tail limit
+    # "fifo"; "fq_codel" or "cake" in its place, with their own defaults for the target and
+    # queue_packets as the limit; or "fq" for a fifo behind servers that pace.
     qdisc: str
-    clients: tuple[ClientLink, ...]
-    access_queue_packets: int
-    seed: int
+    clients: tuple[ClientLink, ...]  # what is on the way to each
+    access_queue_packets: int  # the drop-tail limit of the clients' own ports
+    seed: int  # of losses and jitter
 
     @staticmethod
     def from_json(values: Mapping[str, Any]) -> DumbbellLinks:
@@ -135,21 +128,22 @@ class DumbbellLinks:
 
     def router_ports(self) -> tuple[Port, Port]:
         """The router's ports to the clients and to the servers."""
-        return (Port(BOTTLENECK, bottleneck_queue(self.qdisc, self.bandwidth_kbps,
-                                                  self.queue_packets)),
-                Port(WAY_BACK, (Netem(delay_ms=self.back_ms),)))
+        queue = bottleneck_queue(self.qdisc, self.bandwidth_kbps, self.queue_packets)
+        return Port(BOTTLENECK, queue), Port(WAY_BACK, (Netem(delay_ms=self.back_ms),))
 
     def client_ports(self) -> list[Port]:
         """The ports of the clients' switch to each client."""
         ports = []
         for number, client in enumerate(self.clients):
-            delay = Netem.delaying(Link(
+            link = Link(
                 client.rtt_ms - self.back_ms, client.kbps, self.access_queue_packets,
                 loss_percent=client.loss_percent, loss_burst=client.loss_burst,
-                jitter_ms=client.jitter_ms, seed=self.seed + number))
-            access = (bottleneck(client.kbps, self.access_queue_packets),) if client.kbps else ()
+                jitter_ms=client.jitter_ms, seed=self.seed + number)
+            installed = [Netem.delaying(link)]
+            if client.kbps:
+                installed.append(bottleneck(client.kbps, self.access_queue_packets))
             # The switch's port 1 goes to the router.
-            ports.append(Port(f"s1-eth{number + 2}", (delay, *access)))
+            ports.append(Port(f"s1-eth{number + 2}", tuple(installed)))
         return ports
 
 
@@ -169,17 +163,24 @@ def bottleneck_queue(kind: str, rate_kbps: float, packets: int) -> tuple[Netem |
     if kind == "cake":
         # cake limits bytes, not packets. "flows": hosts do not share equally, connections do.
         memory_bytes = packets * FULL_FRAME_BYTES
-        return (Queue("cake", f"bandwidth {rate}bit raw flows memlimit {memory_bytes}",
-                      qdiscs.cake(rate // 8, memory_bytes),
-                      (("rate", rate // 8), ("memory_bytes", memory_bytes),
-                       ("flow_mode", qdiscs.CAKE_FLOWS), ("raw", 0))),)
+        cake = Queue(
+            "cake", f"bandwidth {rate}bit raw flows memlimit {memory_bytes}",
+            options=qdiscs.cake(rate // 8, memory_bytes),
+            requested=(("rate", rate // 8), ("memory_bytes", memory_bytes),
+                       ("flow_mode", qdiscs.CAKE_FLOWS), ("raw", 0)))
+        return (cake,)
+
     if kind == "fq_codel":
         # netem would hold the queue itself; a token bucket of one packet leaves it to its child.
         burst_ticks = FULL_FRAME_BYTES * SECOND // (rate // 8) // TICK_NS
-        return (Queue("tbf", f"rate {rate}bit burst {FULL_FRAME_BYTES} limit {TBF_LIMIT_BYTES}",
-                      qdiscs.tbf(rate // 8, FULL_FRAME_BYTES, TBF_LIMIT_BYTES),
-                      (("rate", rate // 8), ("limit_bytes", TBF_LIMIT_BYTES),
-                       ("burst_ticks", burst_ticks))),
-                Queue("fq_codel", f"limit {packets} noecn", qdiscs.fq_codel(packets),
-                      (("limit", packets), ("ecn", 0))))
+        shaper = Queue(
+            "tbf", f"rate {rate}bit burst {FULL_FRAME_BYTES} limit {TBF_LIMIT_BYTES}",
+            options=qdiscs.tbf(rate // 8, FULL_FRAME_BYTES, TBF_LIMIT_BYTES),
+            requested=(("rate", rate // 8), ("limit_bytes", TBF_LIMIT_BYTES),
+                       ("burst_ticks", burst_ticks)))
+        queue = Queue(
+            "fq_codel", f"limit {packets} noecn", options=qdiscs.fq_codel(packets),
+            requested=(("limit", packets), ("ecn", 0)))
+        return shaper, queue
+
     return (bottleneck(rate_kbps, packets),)

@@ -66,18 +66,19 @@ _KERNELS_OWN = "its default differs between kernels, and is a part of what they 
 _OFF = "it needs a setting that is off here"
 _LATE = "it matters after a transfer, or on a connection that is idle for minutes"
 _NONE = "no transfer here meets it"
-UNPINNED: dict[str, str] = {
-    **{f"net.ipv4.tcp_{name}": why for names, why in (
-        (("comp_sack_rtt_percent", "comp_sack_slack_ns", "ecn_option", "ecn_option_beacon",
-          "limit_output_bytes", "rcvbuf_low_rtt"), _KERNELS_OWN),
-        (("base_mss", "mtu_probe_floor", "probe_interval", "probe_threshold", "plb_cong_thresh",
-          "plb_idle_rehash_rounds", "plb_rehash_rounds", "plb_suspend_rto_sec"), _OFF),
-        (("fin_timeout", "keepalive_intvl", "keepalive_probes", "keepalive_time",
-          "max_tw_buckets", "rfc1337", "tw_reuse", "tw_reuse_delay"), _LATE),
-        (("abort_on_overflow", "challenge_ack_limit", "child_ehash_entries", "early_demux", "fack",
-          "fastopen_blackhole_timeout_sec", "fastopen_key", "fwmark_accept", "l3mdev_accept",
-          "max_syn_backlog", "migrate_req", "min_snd_mss", "reflect_tos", "stdurg"), _NONE))
-       for name in names},
-    **{f"net.core.{name}": _NONE for name in (
-        "bypass_prot_mem", "optmem_max", "somaxconn", "tstamp_allow_data", "txq_reselection_ms")},
-}
+_REASONS: dict[str, str] = {
+    **dict.fromkeys(("comp_sack_rtt_percent", "comp_sack_slack_ns", "ecn_option",
+                     "ecn_option_beacon", "limit_output_bytes", "rcvbuf_low_rtt"), _KERNELS_OWN),
+    **dict.fromkeys(("base_mss", "mtu_probe_floor", "probe_interval", "probe_threshold",
+                     "plb_cong_thresh", "plb_idle_rehash_rounds", "plb_rehash_rounds",
+                     "plb_suspend_rto_sec"), _OFF),
+    **dict.fromkeys(("fin_timeout", "keepalive_intvl", "keepalive_probes", "keepalive_time",
+                     "max_tw_buckets", "rfc1337", "tw_reuse", "tw_reuse_delay"), _LATE),
+    **dict.fromkeys(("abort_on_overflow", "challenge_ack_limit", "child_ehash_entries",
+                     "early_demux", "fack", "fastopen_blackhole_timeout_sec", "fastopen_key",
+                     "fwmark_accept", "l3mdev_accept", "max_syn_backlog", "migrate_req",
+                     "min_snd_mss", "reflect_tos", "stdurg"), _NONE)}
+_OF_CORE = ("bypass_prot_mem", "optmem_max", "somaxconn", "tstamp_allow_data", "txq_reselection_ms")
+# Why each other setting is not pinned, by its name.
+UNPINNED: dict[str, str] = {f"net.ipv4.tcp_{name}": why for name, why in _REASONS.items()}
+UNPINNED.update({f"net.core.{name}": _NONE for name in _OF_CORE})

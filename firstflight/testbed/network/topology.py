@@ -27,6 +27,7 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import chain
 
 from mininet.net import Mininet
 from mininet.topo import Topo
@@ -43,6 +44,9 @@ from firstflight.testbed.network.shaping import (BOTTLENECK, CLIENT_PORT, SERVER
                                                  DumbbellLinks, dropped, remembers,
                                                  server_interface, server_port, star_ports)
 from firstflight.testbed.network.tcp_sysctls import TCP_SYSCTLS
+
+
+LEAST_PAUSE_S = 0.002  # between two looks at the packets that are under way
 
 
 class StarTopo(Topo):
@@ -108,14 +112,14 @@ class Star:
     def install(self, path: Path) -> None:
         """Install the path on both ports of the switch.
 
-        Raises NetworkError if the kernel's read-back differs,
-        KernelLacks where it has no netem.
+        Raises NetworkError if the kernel reports another one, KernelLacks where it has no netem.
         """
         if path == self.installed and not remembers(path):
             return
+
         self.installed = None
-        self.dropped = {name: dropped(installed) for name, installed
-                        in self.switch.kernel.install_ports(*star_ports(path)).items()}
+        installed = self.switch.kernel.install_ports(*star_ports(path))
+        self.dropped = {name: dropped(qdiscs) for name, qdiscs in installed.items()}
         interface = server_interface(path)
         if interface != self.interface or interface.qdiscs:  # a qdisc remembers
             self.interface = None
@@ -156,11 +160,12 @@ class Star:
         """
         for host in (self.client, self.server):
             own, before = dict(requested[host.name]), self.before[host.name]
-            if own != self.trial_sysctls[host.name]:
-                before |= read_sysctls(host, own.keys() - before.keys())  # those not pinned
-                self.trial_sysctls[host.name] = None
-                pin_sysctls(host, before, own)
-                self.trial_sysctls[host.name] = own
+            if own == self.trial_sysctls[host.name]:
+                continue
+            before |= read_sysctls(host, own.keys() - before.keys())  # those not pinned
+            self.trial_sysctls[host.name] = None
+            pin_sysctls(host, before, own)
+            self.trial_sysctls[host.name] = own
 
     def set_neighbours(self, arp_ms: int) -> None:
         """Let both hosts know each other's address, or forget it as in a new network.
@@ -182,8 +187,8 @@ class Star:
     def in_flight(self) -> int:
         """The number of packets in the switch, those that are delayed included."""
         installed = self.switch.kernel.qdiscs(CLIENT_PORT, SERVER_PORT)
-        self.dropped = {port: dropped(rows) for port, rows in installed.items()}
-        return sum(row.queued for rows in installed.values() for row in rows if row.is_root)
+        self.dropped = {port: dropped(qdiscs) for port, qdiscs in installed.items()}
+        return sum(qdisc.queued for qdisc in chain(*installed.values()) if qdisc.is_root)
 
     @property
     def rtt_s(self) -> float:
@@ -192,8 +197,8 @@ class Star:
 
     @property
     def pause_s(self) -> float:
-        """How long to wait for packets under way before looking again."""
-        return max(self.rtt_s / 4, 0.002)
+        """How long to wait for packets under way before looking again: a quarter of the RTT."""
+        return max(self.rtt_s / 4, LEAST_PAUSE_S)
 
     def drain(self, deadline_s: float) -> None:
         """Wait until no packet is under way.
@@ -245,7 +250,10 @@ class Dumbbell:
                         for host in (*self.clients, *self.servers)}
 
     def _install_neighbours(self) -> None:
-        """Default routes and permanent neighbours: no ARP waits behind the bottleneck's queue."""
+        """Install default routes and permanent neighbours.
+
+        So no ARP request waits behind the bottleneck's queue.
+        """
         for side, hosts, port in ((CLIENT_SIDE, self.clients, BOTTLENECK),
                                   (SERVER_SIDE, self.servers, WAY_BACK)):
             gateway = f"{side}.254"
@@ -280,7 +288,7 @@ class Dumbbell:
     def set_trial_sysctls(self, client: Mapping[str, str], server: Mapping[str, str]) -> None:
         """Set sysctls of the trial at all clients, and at all servers.
 
-        Before anything opens a socket. Raises NetworkError, KernelLacks.
+        To be called before anything opens a socket. Raises NetworkError, KernelLacks.
         """
         for hosts, requested in ((self.clients, client), (self.servers, server)):
             for host in hosts:

@@ -42,16 +42,13 @@ MOST_CHAIN_BYTES = 100_000  # the longest chain that OpenSSL's clients take from
 
 @dataclass(frozen=True)
 class ServerSpec:
-    """A server with the settings of a trial; other settings need another process.
+    """A server with the settings of a trial; other settings need another process."""
 
-    ready: returns whether it answers.
-    """
-
-    name: str
+    name: str  # in messages
     settings: object
-    command: Callable[[], list[str]]
-    folder: Path
-    ready: Callable[[], bool]
+    command: Callable[[], list[str]]  # returns the command that starts it
+    folder: Path  # where it runs
+    ready: Callable[[], bool]  # returns whether it answers
 
 
 class ExternalServers:
@@ -84,11 +81,15 @@ class ExternalServers:
         tls, requested = trial.get("tls"), trial.get("own")
         chains = self.chains.of_trial(trial) if tls and tls["chain_bytes"] else ()
         files = chains[0].files if chains else None
-        spec = self._own(trial, requested, files) if requested else self._nginx(trial, chains)
+        if requested:
+            spec = self._own(trial, requested, files)
+        else:
+            spec = self._nginx(trial, chains)
         spec = replace(spec, settings=(spec.settings, dict(inherited)))
         if self.running is None or spec.settings != self.settings \
                 or self.running.process.poll() is not None:
             self._start(spec, port_of(trial))
+
         if files:
             return files.root
         return Path(requested["ca"]) if requested and requested["ca"] else None
@@ -97,27 +98,35 @@ class ExternalServers:
         if nginx.program() is None:
             raise Lacking(nginx.MISSING)
         for path in trial["paths"]:
-            self._lay(path)
-        port, folder = port_of(trial), self.own_folder
-        settings = nginx.Settings.of_trial(SERVER_IP, port, chains, trial.get("tls"),
-                                           "objects" in trial)
-        return ServerSpec(nginx.NAME, settings,
-                          lambda: [*drawing_from_kernel(self.folder),
-                                   *nginx.command(settings, folder, self.bodies)], folder,
-                          lambda: takes_connections(self.host, port))
+            self._write_body(path)
 
-    def _own(self, trial: Job, requested: OwnServer,
-             files: ChainFiles | None) -> ServerSpec:
-        port, ready = port_of(trial), requested["ready"]
-        return ServerSpec(OWN, (dict(requested), port, files),
-                          lambda: own_command(requested, port, files), self.own_folder,
-                          lambda: (answers(self.host, port, ready, "tls" in trial) if ready
-                                   else takes_connections(self.host, port)))
+        port, folder = port_of(trial), self.own_folder
+        settings = nginx.Settings.of_trial(SERVER_IP, port, chains, tls=trial.get("tls"),
+                                           is_page="objects" in trial)
+
+        def command() -> list[str]:
+            return [*drawing_from_kernel(self.folder),
+                    *nginx.command(settings, folder, self.bodies)]
+
+        return ServerSpec(nginx.NAME, settings, command, folder=folder,
+                          ready=lambda: takes_connections(self.host, port))
+
+    def _own(self, trial: Job, requested: OwnServer, files: ChainFiles | None) -> ServerSpec:
+        port, path = port_of(trial), requested["ready"]
+
+        def is_ready() -> bool:
+            if path:
+                return answers(self.host, port, path, is_secure="tls" in trial)
+            return takes_connections(self.host, port)
+
+        return ServerSpec(OWN, settings=(dict(requested), port, files),
+                          command=lambda: own_command(requested, port, files),
+                          folder=self.own_folder, ready=is_ready)
 
     def _start(self, spec: ServerSpec, port: int) -> None:
         self.stop()
-        self.running = Program(spec.name, self.host, spec.command(), self.own_folder / LOG,
-                               spec.folder)
+        self.running = Program(spec.name, self.host, spec.command(), log=self.own_folder / LOG,
+                               folder=spec.folder)
         self.running.wait_until(spec.ready, port)
         self.settings = spec.settings
 
@@ -127,26 +136,27 @@ class ExternalServers:
             self.running.stop()
         self.running = self.settings = None
 
-    def _lay(self, path: str) -> None:
+    def _write_body(self, path: str) -> None:
         """Write the file of a path, which names its size; it is the same as server.py's body."""
-        if path not in self.digests:
-            body = body_of(int(path.lstrip("/")))
-            file = self.bodies / path.lstrip("/")
-            file.write_bytes(body)
-            os.utime(file, (BEGINS_S, BEGINS_S))  # nginx's headers have it
-            self.digests[path] = hashlib.sha256(body).hexdigest()
+        if path in self.digests:
+            return
+        body = body_of(int(path.lstrip("/")))
+        file = self.bodies / path.lstrip("/")
+        file.write_bytes(body)
+        os.utime(file, (BEGINS_S, BEGINS_S))  # nginx's headers have it
+        self.digests[path] = hashlib.sha256(body).hexdigest()
 
     def watch(self, trial: Job) -> Watch:
         """The Watch that samples the connections of a trial while it runs."""
         rtt_ms = link.Path.from_json(trial["network"]).rtt_ms
         every_s = max(rtt_ms / 1000 / LOOKS_IN_RTT, LEAST_LOOK_S)
-        secure = trial.get("tls")
-        until_bytes = ((secure["chain_bytes"] or MOST_CHAIN_BYTES) + AROUND_CHAIN_BYTES
-                       if secure else 0)
-        return Watch(self.sockets, port_of(trial), every_s, until_bytes)
+        until_bytes = 0
+        if "tls" in trial:
+            chain_bytes = trial["tls"]["chain_bytes"] or MOST_CHAIN_BYTES
+            until_bytes = chain_bytes + AROUND_CHAIN_BYTES
+        return Watch(self.sockets, port_of(trial), every_s, until_bytes=until_bytes)
 
-    def report(self, trial: Job, fetch: Fetch,
-               watch: Watch) -> Response:
+    def report(self, trial: Job, fetch: Fetch, watch: Watch) -> Response:
         """The report on a trial's connection, from samples instead of the server's own report.
 
         Raises WorkerError if the server has ended meanwhile.
@@ -182,13 +192,14 @@ class ExternalServers:
 
 def report_on(server: str, client_port: int, samples: Sequence[SocketSample]) -> Response:
     """What samples show of a connection's socket at first; no sample and no digest is in it."""
-    first = next((sample for sample in samples if not sample.acknowledged_bytes), None)
     report: Response = {
-        "server": server, "client_port": client_port, "sha256": "",
-        "initial_window": first.congestion_window if first else None,
-        "mss": first.mss if first else None, "fields": SocketSample._fields[1:4], "samples": []}
+        "server": server, "client_port": client_port, "sha256": "", "initial_window": None,
+        "mss": None, "fields": SocketSample._fields[1:4], "samples": []}
+    first = next((sample for sample in samples if not sample.acknowledged_bytes), None)
     if first is not None:
         report.update({
+            "initial_window": first.congestion_window,
+            "mss": first.mss,
             "congestion_control": first.congestion_control,
             "first_buffer_bytes": first.send_buffer_bytes,
             "pacing_bytes_per_s": first.pacing_bytes_per_s,
@@ -197,13 +208,14 @@ def report_on(server: str, client_port: int, samples: Sequence[SocketSample]) ->
 
 
 def port_of(trial: Job) -> int:
+    """The port of another server than server.py in a trial."""
     return OTHER_SECURE_PORT if "tls" in trial else OTHER_PORT
 
 
 def drawing_from_kernel(folder: Path) -> list[str]:
-    """The words before a command whose OpenSSL draws from the kernel (hosts/kernel_random.c).
+    """The words in front of a command, so that OpenSSL draws from the kernel in it.
 
-    folder: the worker's. [] where it has no such library.
+    hosts/kernel_random.c does that. folder: the worker's. [] where it has no such library.
     """
     library = folder / KERNEL_RANDOM
     return ["env", f"LD_PRELOAD={library}"] if library.exists() else []
@@ -253,12 +265,15 @@ class Chains:
         """
         tls = trial["tls"]
         first, *others = self.of_trial(trial)
-        order = {"chain": str(first.files.chain), "key": str(first.files.key),
-                 "others": [{"names": each.names, "chain": str(each.files.chain),
-                             "key": str(each.files.key)} for each in others],
-                 "tickets": tls["tickets"],
-                 "record_bytes": tls["record_bytes"], "buffer_bytes": tls["buffer_bytes"],
-                 **({"library": str(self.library)} if self.library.exists() else {})}
+        order: dict[str, object] = {
+            "chain": str(first.files.chain), "key": str(first.files.key),
+            "others": [{"names": other.names, "chain": str(other.files.chain),
+                        "key": str(other.files.key)} for other in others],
+            "tickets": tls["tickets"], "record_bytes": tls["record_bytes"],
+            "buffer_bytes": tls["buffer_bytes"]}
+        if self.library.exists():
+            order["library"] = str(self.library)
+
         if order != self.shown:
             self.server.send(order)
             answer = self.server.receive(TOOL_DEADLINE_S, "word on its certificates")
@@ -272,27 +287,30 @@ class Chains:
 
         A page may have several, each for some of its hosts.
         """
-        return tuple(HostChain(names, self._files(trial["tls"], names, has_address=not number))
-                     for number, names in enumerate(host_names(trial)))
+        chains: list[HostChain] = []
+        for names in host_names(trial):
+            files = self._files(trial["tls"], names, has_address=not chains)
+            chains.append(HostChain(names, files))
+        return tuple(chains)
 
     def _files(self, tls: Tls, names: tuple[str, ...], has_address: bool) -> ChainFiles:
         """The files of a chain. Raises WorkerError."""
         requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
-                              self.address if has_address else "", names)
+                              address=self.address if has_address else "", names=names)
         if requested not in self.issued:
+            folder = self.folder / str(len(self.issued))
             try:
                 with drawn_alike():
-                    self.issued[requested] = certificates.make_chain(
-                        self.folder / str(len(self.issued)), requested)
+                    self.issued[requested] = certificates.make_chain(folder, requested)
             except (CertificateError, OSError) as error:
                 raise WorkerError(f"certificates: {error}") from error
         return self.issued[requested]
 
 
 def host_names(trial: Job) -> tuple[tuple[str, ...], ...]:
-    """The names that each of a trial's certificates is for, besides the address of the first one.
+    """The names that each certificate of a trial is for.
 
-    The document's host has the address and no name.
+    The first certificate is also for the address, which the document's host has in place of a name.
     """
     certificates = trial.get("certificates", (0,))
     names: dict[int, list[str]] = {certificate: [] for certificate in certificates}

@@ -43,18 +43,22 @@ def put_in_memory(name: str, readable: list[str]) -> None:
     """
     _call(_libc.unshare(_CLONE_NEWNS), "unshare")
     mount("none", "/", flags=_MS_REC | _MS_PRIVATE)
+
+    # Readable folders that the memory would hide are put aside, and back again below.
     in_memory = tuple(f"{folder}/" for folder in IN_MEMORY)
     hidden = {path: f"{STAGE}/{number}" for number, path in enumerate(readable)
               if path.startswith(in_memory)}
     for path, stage in hidden.items():
         os.makedirs(stage, exist_ok=True)
         mount(path, stage, flags=_MS_BIND)
+
     for target in IN_MEMORY:
         mount("tmpfs", target, "tmpfs")
     for folder in EXPECTED:
         os.makedirs(f"/var/{folder}")
     for folder in SERVER_FOLDERS:
         os.makedirs(f"/var/{folder}/{name}")
+
     for path, stage in hidden.items():
         os.makedirs(path)
         mount(stage, path, flags=_MS_BIND)
@@ -66,6 +70,7 @@ def main(words: str) -> None:
     command, folders = requested["command"], requested["folders"]
     if requested["in_memory"]:
         put_in_memory(Path(command[0]).name, folders)
+
     os.chdir(folders[0] if folders else "/tmp")
     os.environ.clear()
     os.environ.update(ENVIRONMENT)

@@ -14,7 +14,7 @@ from firstflight.testbed.messages import Tls
 NAME = "nginx"
 MISSING = "nginx is missing: ./install.sh --with-nginx brings it"
 _PATH = "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin"
-TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+_TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 # Where connections run out nginx closes idle ones, which a browser would use again. A page may have
 # a connection for each of its objects.
@@ -42,7 +42,7 @@ http {{
 {temporary}
 {servers}}}
 """
-# The first one answers also who names no host.
+# The first server also answers clients that name no host.
 _SERVER = """\
     server {{
         listen {address}:{port}{listen};
@@ -72,27 +72,25 @@ _PATIENT = """\
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a configuration.
-
-    chains: () for plain HTTP, which is version 1.1; with TLS both versions are offered. is_page:
-    for a page, whose objects may wait for each other for minutes.
-    """
+    """The settings of a configuration."""
 
     address: str
     port: int
+    # () for plain HTTP, which is version 1.1; with TLS both versions are offered.
     chains: tuple[HostChain, ...]
-    tickets: int = 0
-    record_bytes: int = 0
+    tickets: int = 0  # after each handshake
+    record_bytes: int = 0  # the most text in a record
     takes_early_data: bool = False
-    is_page: bool = False
+    is_page: bool = False  # for a page, whose objects may wait for each other for minutes
 
     @classmethod
     def of_trial(cls, address: str, port: int, chains: Sequence[HostChain], tls: Tls | None,
                  is_page: bool = False) -> Settings:
         if not chains or tls is None:
             return cls(address, port, (), is_page=is_page)
-        return cls(address, port, tuple(chains), tls["tickets"], tls["record_bytes"],
-                   bool(tls["early_data_bytes"]), is_page)
+        return cls(address, port, tuple(chains), tickets=tls["tickets"],
+                   record_bytes=tls["record_bytes"],
+                   takes_early_data=bool(tls["early_data_bytes"]), is_page=is_page)
 
 
 def program() -> str | None:
@@ -102,10 +100,14 @@ def program() -> str | None:
 
 def configuration(settings: Settings, folder: Path, bodies: Path) -> str:
     """The text of nginx.conf. folder: where nginx may write. bodies: the files that it serves."""
-    temporary = "\n".join(f"    {name}_temp_path {folder}/{name};" for name in TEMPORARY)
     servers = "".join(_server(settings, chain, bodies) for chain in settings.chains or (None,))
-    return _CONFIGURATION.format(folder=folder, connections=CONNECTIONS, temporary=temporary,
-                                 servers=servers)
+    return _CONFIGURATION.format(folder=folder, connections=CONNECTIONS, servers=servers,
+                                 temporary=temporary_paths(folder))
+
+
+def temporary_paths(folder: Path) -> str:
+    """The lines of a configuration that let nginx put temporary files into a folder."""
+    return "\n".join(f"    {name}_temp_path {folder}/{name};" for name in _TEMPORARY)
 
 
 def _server(settings: Settings, chain: HostChain | None, bodies: Path) -> str:

@@ -117,9 +117,9 @@ def answers(host: Host, port: int, path: str, is_secure: bool) -> bool:
         probe.settimeout(PROBE_S)
         probe.connect((SERVER_IP, port))
         connection = http.client.HTTPConnection(SERVER_IP, port)
-        # No certificate is checked: the measured client does that.
-        connection.sock = (ssl._create_unverified_context().wrap_socket(probe) if is_secure
-                           else probe)
+        connection.sock = probe
+        if is_secure:  # no certificate is checked: the measured client does that
+            connection.sock = ssl._create_unverified_context().wrap_socket(probe)
         connection.request("GET", path, headers={"Connection": "close"})
         return connection.getresponse().status == 200
     except (OSError, http.client.HTTPException):
@@ -188,41 +188,42 @@ class Sockets:
 
     def _answers(self, states: int) -> list[bytes]:
         """The kernel's answers for IPv4 and for IPv6: a server may listen to both."""
-        return [answer for family in (socket.AF_INET, socket.AF_INET6)
-                for answer in self.netlink.ask([], _BY_FAMILY, _REQUEST.pack(
-                    family, socket.IPPROTO_TCP, _EXTENSIONS, states))]
+        answers = []
+        for family in (socket.AF_INET, socket.AF_INET6):
+            request = _REQUEST.pack(family, socket.IPPROTO_TCP, _EXTENSIONS, states)
+            answers += self.netlink.ask([], _BY_FAMILY, request)
+        return answers
 
 
 def _sample(answer: bytes) -> SocketSample:
     _, client_port = _PORTS.unpack_from(answer, 4)
     held = attributes(answer[_MESSAGE_BYTES:])
-    raw = held.get(_INFO, b"")
-    raw = raw.ljust(_COUNTERS_AT + _COUNTERS.size, b"\0")
-    info = TcpInfo.read(raw)
-    acknowledged, received = _COUNTERS.unpack_from(raw, _COUNTERS_AT)
-    return SocketSample(client_port, acknowledged, received, info.congestion_window, info.mss,
-                        info.min_rtt_us,
-                        held.get(_CONTROL, b"").split(b"\0")[0].decode("ascii", "replace"),
-                        int.from_bytes(held.get(_MEMORY, b"")[_SEND_BUFFER_AT:][:4], sys.byteorder),
-                        info.pacing_rate, is_pacing_limited(info))
+    raw_info = held.get(_INFO, b"").ljust(_COUNTERS_AT + _COUNTERS.size, b"\0")
+    info = TcpInfo.read(raw_info)
+    acknowledged_bytes, received_bytes = _COUNTERS.unpack_from(raw_info, _COUNTERS_AT)
+    congestion_control = held.get(_CONTROL, b"").split(b"\0")[0]
+    send_buffer = held.get(_MEMORY, b"")[_SEND_BUFFER_AT:][:4]
+    return SocketSample(
+        client_port, acknowledged_bytes, received_bytes,
+        congestion_window=info.congestion_window, mss=info.mss, min_rtt_us=info.min_rtt_us,
+        congestion_control=congestion_control.decode("ascii", "replace"),
+        send_buffer_bytes=int.from_bytes(send_buffer, sys.byteorder),
+        pacing_bytes_per_s=info.pacing_rate, is_pacing_limited=is_pacing_limited(info))
 
 
 @dataclass
 class Watch:
-    """The samples of a port's connections; one that equals the last is not stored.
-
-    every_s: time between two looks. until_bytes: sampling ends once so many bytes are acknowledged
-    on a connection. first_only: one sample of each connection, which is enough for its initial
-    window; a page may have a thousand connections. connections: how many there will be, 0 for
-    unknown. Once each has a sample a look asks the kernel nothing, which spares processor time; it
-    still wakes, so that packets leave on the same nanosecond.
-    """
+    """The samples of a port's connections; one that equals the last is not stored."""
 
     sockets: Sockets
     port: int
-    every_s: float
-    until_bytes: int
+    every_s: float  # time between two looks
+    until_bytes: int  # sampling ends once so many are acknowledged on a connection
+    # One sample of each connection, which is enough for its initial window: a page may have a
+    # thousand connections.
     first_only: bool = False
+    # How many there will be, 0 for unknown. Once each has a sample, a look asks the kernel nothing,
+    # which spares processor time; it still wakes, so that packets leave on the same nanosecond.
     connections: int = 0
 
     def __post_init__(self) -> None:

@@ -14,6 +14,7 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -87,7 +88,7 @@ class ReplayServer:
         self.backend = LineProcess.python(host, project, "firstflight.testbed.hosts.replay.backend",
                                           str(self.socket))
         self.recordings: dict[str, Recording] = {}
-        self.chains: dict[tuple[object, ...], ChainFiles] = {}
+        self.chains: dict[ChainSpec, ChainFiles] = {}
         self.running: Program | None = None
         self.settings: ReplaySettings | None = None
 
@@ -111,6 +112,7 @@ class ReplayServer:
                 or self.running.process.poll() is not None:
             self._start(recorded, http, tls)
             self.settings = settings
+
         self.begin(site)
         return recorded
 
@@ -136,8 +138,9 @@ class ReplayServer:
 
     def keys(self, recorded: Recording, tls: Tls) -> str:
         """The digests of the certificates' keys, as the browser takes them. Raises WorkerError."""
-        return ",".join(sorted({key_digest(self._chain(names, tls).chain)
-                                for _, names in groups(recorded, secure=True)}))
+        digests = {key_digest(self._chain(names, tls).chain)
+                   for _, names in groups(recorded, secure=True)}
+        return ",".join(sorted(digests))
 
     def log(self) -> bytes:
         """The end of what nginx wrote."""
@@ -160,19 +163,20 @@ class ReplayServer:
     def _start(self, recorded: Recording, http: str, tls: Tls) -> None:
         if self.running is not None:
             self.running.stop()
+
         path = self.folder / "nginx.conf"
         servers = [*self._plain_servers(recorded), *self._secure_servers(recorded, http, tls)]
         path.write_text(_CONFIGURATION.format(
             folder=self.folder, connections=nginx.CONNECTIONS, socket=self.socket,
-            servers="".join(servers), temporary="\n".join(
-                f"    {name}_temp_path {self.folder}/{name};" for name in nginx.TEMPORARY)))
+            servers="".join(servers), temporary=nginx.temporary_paths(self.folder)))
         os.chmod(path, 0o600)
+
         command = [*drawing_from_kernel(self.worker_folder), str(nginx.program()), "-p",
                    str(self.folder), "-c", str(path), "-e", "stderr"]
-        self.running = Program(nginx.NAME, self.host, command, self.folder / LOG, self.folder)
+        self.running = Program(nginx.NAME, self.host, command, log=self.folder / LOG,
+                               folder=self.folder)
         for port in ports_of(recorded):
-            self.running.wait_until(lambda port=port: takes_connections(  # type: ignore[misc]
-                self.host, port), port)
+            self.running.wait_until(partial(takes_connections, self.host, port), port)
 
     def _plain_servers(self, recorded: Recording) -> Iterator[str]:
         for group, _ in groups(recorded, secure=False):
@@ -183,36 +187,36 @@ class ReplayServer:
         for group, names in groups(recorded, secure=True):
             files = self._chain(names, tls)
             secure = nginx.SECURE.format(chain=files.chain, key=files.key, tickets=tls["tickets"],
-                                    record_bytes=tls["record_bytes"])
+                                         record_bytes=tls["record_bytes"])
             yield _SERVER.format(address=SERVER_IP, port=SECURE_SITE_PORTS + group,
                                  listen=" ssl http2" if http == HTTP_2 else " ssl",
                                  secure=secure)
 
     def _chain(self, names: Sequence[str], tls: Tls) -> ChainFiles:
         """The certificates of a group's hosts. Raises WorkerError."""
-        spec = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"], SERVER_IP,
-                         tuple(names))
-        key = (spec,)
-        if key not in self.chains:
+        requested = ChainSpec(tls["chain_bytes"], tls["signature"], tls["intermediates"],
+                              address=SERVER_IP, names=tuple(names))
+        if requested not in self.chains:
+            folder = self.folder / f"tls{len(self.chains)}"
             try:
                 with drawn_alike():
-                    self.chains[key] = certificates.make_chain(
-                        self.folder / f"tls{len(self.chains)}", spec)
+                    self.chains[requested] = certificates.make_chain(folder, requested)
             except (CertificateError, OSError) as error:
                 raise WorkerError(f"certificates: {error}") from error
-        return self.chains[key]
+        return self.chains[requested]
 
 
 def groups(recorded: Recording, secure: bool) -> list[tuple[int, list[str]]]:
     """The groups of origins with TLS, or without, each with the names of its hosts."""
-    found: dict[int, dict[str, None]] = {}
+    hosts: dict[int, dict[str, None]] = {}  # in their order
     for origin in recorded.origins:
         if origin.is_secure == secure:
-            found.setdefault(origin.group, {})[origin.host] = None
-    return [(group, list(names)) for group, names in sorted(found.items())]
+            hosts.setdefault(origin.group, {})[origin.host] = None
+    return [(group, list(names)) for group, names in sorted(hosts.items())]
 
 
 def port_of(origin: recording.Origin) -> int:
+    """The port on which the server of an origin's group listens."""
     return (SECURE_SITE_PORTS if origin.is_secure else PLAIN_SITE_PORTS) + origin.group
 
 

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from firstflight.testbed.bench import TOOL_DEADLINE_S, Lacking, LineProcess, WorkerError
 from firstflight.testbed.hosts.browser.client import MISSING, PROGRAM
-from firstflight.testbed.messages import BROWSER_CLOCK, BROWSER_RANDOM, Job, Observation
+from firstflight.testbed.messages import (BROWSER_CLOCK, BROWSER_RANDOM, Job, Observation,
+                                            Response)
 from firstflight.testbed.network.commands import sysctls_of
 from firstflight.testbed.network.shaping import dropped_between
 from firstflight.testbed.servers.external import LEAST_LOOK_S, LOOKS_IN_RTT, report_on
 from firstflight.testbed.servers import nginx
-from firstflight.testbed.servers.program import SocketSample, Sockets, Watch
+from firstflight.testbed.servers.program import Sockets, Watch
 from firstflight.testbed.site_store import file_name
 from firstflight.testbed.servers.replay import LOG, ReplayServer, ports_of
 from firstflight.testbed.turns import take_turns
@@ -37,7 +38,7 @@ class BrowserBench(FetchBench):
         self.version = ""
         self.sockets = Sockets(self.star.server.pid)
         self.watches: list[Watch] = []
-        self.logs = 0  # and pictures, ever kept
+        self.kept_files = 0  # logs and pictures, ever
 
     def prepare(self, trial: Job) -> None:
         if not PROGRAM.exists():
@@ -46,20 +47,27 @@ class BrowserBench(FetchBench):
         self._free_server(trial)
         self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
         self.log = {}
+
         site = self.folder / file_name(trial["site"])
-        recorded = self.site.prepare(site, trial["http"], trial["tls"], self.listens_with)
-        start = {"rules": self.site.rules(recorded),
-                 "keys": self.site.keys(recorded, trial["tls"])}
-        libraries = [self.folder / name for name in (BROWSER_RANDOM, BROWSER_CLOCK)]
-        start["libraries"] = ":".join(str(path) for path in libraries if path.exists())
+        recorded = self.site.prepare(site, trial["http"], trial["tls"],
+                                     inherited=self.listens_with)
         self.install_setting(trial)
+
+        libraries = [self.folder / name for name in (BROWSER_RANDOM, BROWSER_CLOCK)]
+        start = {"rules": self.site.rules(recorded),
+                 "keys": self.site.keys(recorded, trial["tls"]),
+                 "libraries": ":".join(str(path) for path in libraries if path.exists())}
         if start != self.started:
             self.version = str(self._ask({"start": start})["version"])
             self.started = start
         self._ask({"prepare": True})
-        every_s = max(2 * trial["network"]["down"]["delay_ms"] / 1000 / LOOKS_IN_RTT, LEAST_LOOK_S)
-        self.watches = [Watch(self.sockets, port, every_s, ENDLESS_BYTES, first_only=True)
-                        for port in ports_of(recorded)]
+
+        rtt_s = 2 * trial["network"]["down"]["delay_ms"] / 1000
+        every_s = max(rtt_s / LOOKS_IN_RTT, LEAST_LOOK_S)
+        self.watches = []
+        for port in ports_of(recorded):
+            self.watches.append(Watch(self.sockets, port, every_s, until_bytes=ENDLESS_BYTES,
+                                      first_only=True))
         self.url = recorded.url
 
     def measure(self, trial: Job, observation: Observation) -> None:
@@ -67,11 +75,13 @@ class BrowserBench(FetchBench):
             tap.discard()
         before = dict(self.star.dropped)
         observation["browser"] = self.version
+
         self.browser.order({"url": self.url, "deadline_s": trial["deadline_s"],
                             "phase_ms": trial.get("phase_ms"),
                             "filmed": trial.get("filmed", False)})
         answer = self.browser.answer(trial["deadline_s"] + TOOL_DEADLINE_S, "end of the page",
                                      self._look)
+
         observation["served"] = self.site.served()
         if answer["error"]:
             self._forget(answer)
@@ -79,8 +89,7 @@ class BrowserBench(FetchBench):
         observation["load"] = answer["load"]
         self._keep(answer["pictures"])
         self._settle()
-        observation["responses"] = [
-            report_on(nginx.NAME, port, [sample]) for port, sample in self._first_samples()]
+        observation["responses"] = self._responses()
         self.star.drain(DRAIN_DEADLINE_S)
         observation["drops"] = dropped_between(before, self.star.dropped)
 
@@ -90,17 +99,20 @@ class BrowserBench(FetchBench):
         self.site.close()
         super().close()
 
-    def _first_samples(self) -> list[tuple[int, SocketSample]]:
-        """The first sample of each connection, by the client's port."""
-        return [(sample.client_port, sample) for watch in self.watches
-                for sample in watch.samples]
+    def _responses(self) -> list[Response]:
+        """What the first sample of each connection shows."""
+        reports = []
+        for watch in self.watches:
+            for sample in watch.samples:
+                reports.append(report_on(nginx.NAME, sample.client_port, [sample]))
+        return reports
 
     def _look(self) -> float | None:
         """Take samples of the server's connections; the seconds until the next look."""
         return min(watch.look() or LEAST_LOOK_S for watch in self.watches)
 
     def _ask(self, request: dict[str, object]) -> dict[str, object]:
-        """Ask the browser for something that takes no time of the network's. Raises WorkerError."""
+        """Ask the browser for what needs no time of the network. Raises WorkerError."""
         self.browser.order(request)
         answer = self.browser.answer(START_S, "answer of the browser")
         if answer["error"]:
@@ -111,8 +123,8 @@ class BrowserBench(FetchBench):
     def _keep(self, pictures: Mapping[str, str]) -> None:
         """Keep pictures of the page with the trial. pictures: PNGs in base64, by name."""
         for name, content in pictures.items():
-            self.logs += 1
-            place = f"{name}{self.logs}.png"
+            self.kept_files += 1
+            place = f"{name}{self.kept_files}.png"
             (self.folder / place).write_bytes(base64.b64decode(content))
             self.log = {**self.log, f"{name}.png": place}
 
@@ -120,7 +132,7 @@ class BrowserBench(FetchBench):
         """Start the browser anew for the next trial, whatever this one did to it."""
         self.started = {}
         if log := self.site.log():
-            self.logs += 1
-            place = f"server{self.logs}.log"
+            self.kept_files += 1
+            place = f"server{self.kept_files}.log"
             (self.folder / place).write_bytes(log)
             self.log = {LOG: place}

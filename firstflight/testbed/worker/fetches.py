@@ -52,24 +52,20 @@ class FetchBench:
 
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
-        self.alive = alive
-        self.star, self.requested_sysctls = Star(sysctls), sysctls
-        self.listens_with: dict[str, str] = {}  # a trial's own of INHERITED
-        self.is_stamped = True  # whether the latest trial's connections have time stamps
+        self.folder, self.alive, self.requested_sysctls = folder, alive, sysctls
+        self.star = Star(sysctls)
         self.sysctls = self.star.sysctls
+
         self.server = LineProcess.python(
-            self.star.server, project, "firstflight.testbed.hosts.http_server", "--address",
-            SERVER_IP, "--secure-port", str(SECURE_PORT))
+            self.star.server, project, "firstflight.testbed.hosts.http_server",
+            "--address", SERVER_IP, "--secure-port", str(SECURE_PORT))
         self.chains = Chains(folder, self.server, SERVER_IP)
-        self.trusted: Path | None = None  # the root of the server's chain, None without TLS
         self.project = project
         self.started_client: LineProcess | None = None  # once a trial wants another process
         self.client_network = Network(self.star.client.pid)
         self.loaded: set[str] = set()  # programs, each by its process
-        self.folder = folder
         self.external: ExternalServers | None = None  # once a trial wants one
-        self.watch: Watch | None = None
-        self.log: dict[str, str] = {}  # of such a server, to be kept with a trial
+
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
                      "server": Tap(self.star.server.pid, "server-eth0")}
         # Each file belongs to the network namespace of the process in its path, as it was opened.
@@ -80,13 +76,20 @@ class FetchBench:
             for host in (self.star.client, self.star.server))
         self.server.receive(TOOL_DEADLINE_S, "listening socket")
         self.captures = {side: Capture(folder / f"{side}.pcap") for side in self.taps}
-        self.is_secure = False  # the latest trial
-        self.restarts = SEED_FILE.exists()
+        self.restarts = SEED_FILE.exists()  # whether trials begin alike (testbed.restart)
+
+        # Of the latest trial:
+        self.listens_with: dict[str, str] = {}  # its own sysctls of INHERITED
+        self.is_stamped = True  # whether its connections have time stamps
+        self.is_secure = False
         self.ports = ""  # from which the client's kernel chooses; "" for its own range
+        self.trusted: Path | None = None  # the root of the server's chain, None without TLS
+        self.watch: Watch | None = None  # of the external server, None for server.py
+        self.log: dict[str, str] = {}  # of that server, to be kept with the trial
 
     def prepare(self, trial: Job) -> None:
-        has_more = bool(trial.get("tls", {}).get("apart_s")) or "own" in trial
-        self._fix_ports(OWN_PORTS if has_more else FIXED_PORTS)
+        may_reconnect = bool(trial.get("tls", {}).get("apart_s")) or "own" in trial
+        self._fix_ports(OWN_PORTS if may_reconnect else FIXED_PORTS)
         self._free_server(trial)
         # Of a fetch that failed: on a connection more than were awaited, or after its end.
         self.server.discard()
@@ -96,11 +99,11 @@ class FetchBench:
         else:
             self._load(trial["client"])
         self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
-        self.watch, self.log = None, {}
+        self.watch, self.log, self.trusted = None, {}, None
         if "server" in trial:
-            self.trusted = self._other(trial)
-        else:
-            self.trusted = self.chains.show(trial) if "tls" in trial else None
+            self.trusted = self._start_external(trial)
+        elif "tls" in trial:
+            self.trusted = self.chains.show(trial)
         self.install_setting(trial)
 
     def install_setting(self, trial: Job) -> None:
@@ -123,15 +126,15 @@ class FetchBench:
             self.listens_with = inherited
 
     def _order_server(self, order: str, event: str) -> None:
-        """Give server.py an order, and wait for the event that ends it, past an earlier trial's.
+        """Give server.py an order, and wait for the event that ends it.
 
-        Raises WorkerError, ProgramEnded.
+        Events of an earlier trial are skipped. Raises WorkerError, ProgramEnded.
         """
         self.server.send({order: True})
         while self.server.receive(TOOL_DEADLINE_S, event)["event"] != event:
             pass
 
-    def _other(self, trial: Job) -> Path | None:
+    def _start_external(self, trial: Job) -> Path | None:
         """Start another server than server.py; return the root to trust.
 
         Raises Lacking, WorkerError.
@@ -156,12 +159,13 @@ class FetchBench:
 
     def _load(self, program: str) -> None:
         """Let the client load a program, once. Raises WorkerError, ProgramEnded."""
-        if program not in self.loaded:
-            libraries = [self.folder / name for name in (FORK_SERVER, KERNEL_RANDOM)]
-            preload = [str(library) for library in libraries if library.exists()]
-            self.client.order({"load": program, "preload": preload})
-            self.client.answer(TOOL_DEADLINE_S, f"loading of {program}")
-            self.loaded.add(program)
+        if program in self.loaded:
+            return
+        libraries = [self.folder / name for name in (FORK_SERVER, KERNEL_RANDOM)]
+        preload = [str(library) for library in libraries if library.exists()]
+        self.client.order({"load": program, "preload": preload})
+        self.client.answer(TOOL_DEADLINE_S, f"loading of {program}")
+        self.loaded.add(program)
 
     def measure(self, trial: Job, observation: Observation) -> None:
         for tap in self.taps.values():
@@ -175,9 +179,10 @@ class FetchBench:
 
     def add_recorded(self, observation: Observation) -> None:
         streams = TlsStreams() if self.is_secure else None
+        client, server = self.taps["client"], self.taps["server"]
         observation["captures"] = {
-            side: self.captures[side].add([tap], streams if side == "server" else None)
-            for side, tap in self.taps.items()}
+            "client": self.captures["client"].add([client]),
+            "server": self.captures["server"].add([server], streams)}
         if streams is not None:
             observation["records"] = streams.report()
         if self.log:
@@ -197,9 +202,9 @@ class FetchBench:
         self.star.stop()
 
     def _fetch(self, trial: Job) -> Fetch:
+        """Let the client fetch what a trial requests; return its report."""
         deadline_s = trial["deadline_s"]
-        request = {"program": trial["client"], "deadline_s": deadline_s,
-                   "urls": urls_of(trial)}
+        request = {"program": trial["client"], "deadline_s": deadline_s, "urls": urls_of(trial)}
         if "think_s" in trial:
             request["think_s"] = trial["think_s"]
         if "window_bytes" in trial:
@@ -210,23 +215,24 @@ class FetchBench:
             request.update(trusted=str(self.trusted), apart_s=trial["tls"]["apart_s"],
                            http=trial.get("http", "1.1"), curves=curves_of(trial),
                            named=named_of(trial), early_bytes=trial["tls"]["early_data_bytes"])
+
         whole_s = (len(trial["paths"]) * deadline_s + sum(trial.get("think_s", ()))
-                   + trial.get("tls", {}).get("apart_s", 0))
+                   + trial.get("tls", {}).get("apart_s", 0) + TOOL_DEADLINE_S)
         if is_fetched_here(trial):
             with self.client_network.entered():
                 return measured_of(http_client.answer_request(request, self.folder)["fetches"])
         self.client.order(request)
-        answer = self.client.answer(whole_s + TOOL_DEADLINE_S, "end of the fetch",
-                                    *([] if self.watch is None else [self.watch.look]))
+        if self.watch is None:
+            answer = self.client.answer(whole_s, "end of the fetch")
+        else:
+            answer = self.client.answer(whole_s, "end of the fetch", self.watch.look)
         return measured_of(answer["fetches"])
 
     def _settle(self, meanwhile: Callable[[], None] = lambda: None) -> None:
         """Wait until no connection is open at either end. Raises WorkerError after a long time.
 
-        meanwhile: called while a connection is open.
-
         A connection whose FIN was lost lives on: it would send during the next trial, and use
-        random numbers that belong to that trial.
+        random numbers that belong to that trial. meanwhile: called while a connection is open.
         """
         begun, reports = time.monotonic(), 0
         # A first look any earlier finds a FIN or its acknowledgement under way.
@@ -263,10 +269,10 @@ class FetchBench:
     def _fix_ports(self, ports: str = FIXED_PORTS) -> None:
         """Let the client's kernel choose the same port in each trial, wherever it stands.
 
-        It needs the first of two, free of the trial before (TIME_WAIT): in a guest waiting for that
-        takes no time. A server in TIME_WAIT takes a new connection. Elsewhere ports are the
-        kernel's choice, and where a client may open a connection after another one, which then
-        has to have a port of its own.
+        That is the first of two, which the trial before may still hold (TIME_WAIT): in a guest
+        waiting for it takes no time. A server in TIME_WAIT takes a new connection. On this machine
+        ports are the kernel's choice, and so they are where a client may open a connection after
+        another one: each of them has to have a port of its own.
         """
         if not self.restarts:
             return
@@ -277,10 +283,10 @@ class FetchBench:
             time.sleep(HELD_S)
 
     def _free_server(self, trial: Job) -> None:
-        """Wait until the server, too, has no connection in TIME_WAIT, where that takes no new one.
+        """Wait until the server has no connection in TIME_WAIT, where that would take no new one.
 
-        Where the new connection or the one before has no time stamps, it would answer the SYN by an
-        acknowledgement of the trial before (tcp_timewait_state_process).
+        Where the new connection or the one before has no time stamps, the server would answer the
+        SYN by an acknowledgement of the trial before (tcp_timewait_state_process).
         """
         settings = {**self.requested_sysctls, **trial.get("host_sysctls", {}),
                     **trial.get("sysctls", {})}
@@ -300,19 +306,20 @@ class FetchBench:
     def _server_lines(self, trial: Job, fetch: Fetch) -> Response:
         """server.py's report on the response, once all connections have ended."""
         report: Response = {}
-        open_ones = len(trial["paths"]) if trial.get("tls", {}).get("apart_s") else 1
         if not fetch["ok"] and not fetch.get("port"):
             return report  # never connected: the server has nothing to report
+
+        still_open = len(trial["paths"]) if trial.get("tls", {}).get("apart_s") else 1
         while True:
             line = self.server.receive(trial["deadline_s"] + TOOL_DEADLINE_S,
                                        "end of the connection")
             if line["event"] == "response":
                 report = cast(Response, line)
             elif line["event"] == "closed":
-                open_ones -= 1
+                still_open -= 1
                 if line["error"]:
                     report["error"] = line["error"]
-                if not open_ones or line["error"]:
+                if not still_open or line["error"]:
                     return report
 
 
@@ -328,8 +335,7 @@ def is_fetched_here(trial: Job) -> bool:
 def measured_of(fetches: list[Fetch]) -> Fetch:
     """The last of a trial's fetches, or the first that failed.
 
-    After a failure the client uses a new connection, so that the last fetch is not the intended
-    one.
+    After a failure the client uses a new connection, and the last fetch is not the intended one.
     """
     failed = next((fetch for fetch in fetches[:-1] if not fetch["ok"]), None)
     if failed is None:
@@ -351,7 +357,7 @@ def open_connections(table: int) -> int:
 def ports_held(counts: int) -> bool:
     """Whether an open /proc/net/sockstat counts connections in TIME_WAIT.
 
-    /proc/net/tcp has them, too, but for it the kernel looks through ten thousand empty rows.
+    /proc/net/tcp has them, too, but there the kernel looks through ten thousand empty rows.
     """
     words = os.pread(counts, TABLE_BYTES, 0).split()
     return words[words.index(b"tw") + 1] != b"0"

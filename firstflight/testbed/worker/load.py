@@ -55,37 +55,50 @@ class LoadBench:
         self.runs += 1
         self.folder = self.job_folder / f"run{self.runs}"
         self.folder.mkdir()
+
+        self.net = self._build_net(trial)
+        self.sysctls = self.net.sysctls
+        self._start_programs(self.net)
+
+    def _build_net(self, trial: Job) -> Dumbbell:
+        """The network of a trial, with its sysctls, links and windows."""
         links = DumbbellLinks.from_json(trial["network"])
-        self.net = net = Dumbbell(len(links.clients), trial["servers"], self.requested_sysctls)
-        self.sysctls = net.sysctls
+        net = Dumbbell(len(links.clients), trial["servers"], self.requested_sysctls)
         net.set_trial_sysctls(**sysctls_of(trial, self.requested_sysctls))
         net.install(links)
         net.set_windows(trial["client_initcwnd"], trial["initrwnd"], trial["congestion_control"],
-                        trial.get("options", {}).get("advertised_mss", 0))
+                        advertised_mss=trial.get("options", {}).get("advertised_mss", 0))
+        return net
+
+    def _start_programs(self, net: Dumbbell) -> None:
+        """Start servers, clients and taps."""
         for number, host in enumerate(net.servers, start=1):
+            records = str(self.folder / f"server{number}.csv")
             self.servers.append(LineProcess.python(
                 host, self.project, "firstflight.testbed.hosts.load_server",
-                str(self.folder / f"server{number}.csv"), "--address", host.IP()))
+                records, "--address", host.IP()))
         for server in self.servers:
             server.receive(TOOL_DEADLINE_S, "listening socket")
         self.clients = [
             LineProcess.python(host, self.project, "firstflight.testbed.hosts.load_client")
             for host in net.clients]
+
         sampled = [host.IP() for host in net.clients[:SAMPLED_HOSTS]]
         for side, hosts in (("client", net.clients[:SAMPLED_HOSTS]), ("server", net.servers)):
-            self.taps[side] = [Tap(host.pid, f"{host.name}-eth0", SAMPLED_PORTS, sampled)
+            self.taps[side] = [Tap(host.pid, f"{host.name}-eth0", SAMPLED_PORTS, hosts=sampled)
                                for host in hosts]
 
     def measure(self, trial: Job, observation: Observation) -> None:
         assert self.net is not None
         # A whole tenth of a second, so that events are due at the same readings of the clock.
         start_s = math.ceil(time.monotonic() * 10 + START_S * 10) / 10
+        servers = [host.IP() for host in self.net.servers]
         for number, (client, traffic) in enumerate(zip(self.clients, trial["traffic"]), start=1):
-            client.send({**traffic, "servers": [host.IP() for host in self.net.servers],
-                         "port": 80, "name": str(number), "start_s": start_s,
-                         "duration_s": trial["duration_s"],
+            client.send({**traffic, "servers": servers, "port": 80, "name": str(number),
+                         "start_s": start_s, "duration_s": trial["duration_s"],
                          "file": str(self.folder / f"client{number}.csv")})
         self._watch_bottleneck(trial, start_s)
+
         ended = [client.receive(TOOL_DEADLINE_S, "end of the traffic") for client in self.clients]
         failed = [line["error"] for line in ended if line["event"] != "done"]
         if failed:
@@ -103,8 +116,8 @@ class LoadBench:
                 due_s = start_s + step * QUEUE_INTERVAL_S
                 time.sleep(max(0.0, due_s - time.monotonic()))
                 now_s, counters = time.monotonic(), self.net.bottleneck()
-                writer.writerow((f"{now_s - start_s:.6f}",
-                                 *(counters[name] for name in QUEUE_COLUMNS[1:])))
+                values = [counters[name] for name in QUEUE_COLUMNS[1:]]
+                writer.writerow([f"{now_s - start_s:.6f}", *values])
                 if now_s - alive_s > ALIVE_INTERVAL_S:
                     alive_s = now_s
                     self.alive()

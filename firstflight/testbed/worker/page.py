@@ -53,10 +53,9 @@ class PageBench(FetchBench):
         for tap in self.taps.values():
             tap.discard()
         self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))
-        self.watch, self.log = None, {}
-        self.trusted = None
+        self.watch, self.log, self.trusted = None, {}, None
         if "server" in trial:
-            self.trusted = self._other(trial)
+            self.trusted = self._start_external(trial)
             assert self.watch is not None
             # To the end: a page opens connections late, too.
             self.watch = replace(self.watch, until_bytes=ENDLESS_BYTES, first_only=True,
@@ -69,28 +68,22 @@ class PageBench(FetchBench):
         for tap in self.taps.values():
             tap.discard()
         before = dict(self.star.dropped)
-        own_port = SECURE_PORT if "tls" in trial else OWN_PORT
-        request: dict[str, Any] = {
-            "address": SERVER_IP, "port": port_of(trial) if "server" in trial else own_port,
-            **{name: trial[name]  # type: ignore[literal-required]
-               for name in ("http", "connections", "deadline_s", "objects")}}
-        if self.trusted is not None:
-            roots = [str(each.files.root) for each in self.chains.of_trial(trial)]
-            request["tls"] = {"trusted": roots, "curves": curves_of(trial),
-                              "apart_s": trial["tls"]["apart_s"]}
-            request["certificates"] = trial["certificates"]
-        self.browser.order(request)
+
+        self.browser.order(self._request(trial))
         answer, lines = self._answer(trial["deadline_s"] + TOOL_DEADLINE_S)
         if answer.get("error"):
             raise WorkerError(str(answer["error"]))
+
         observation["objects"], observation["libcurl"] = answer["objects"], answer["libcurl"]
         if answer["certificates"]:
             observation["certificates"] = answer["certificates"]
         if answer["session_ports"]:
             observation["session_ports"] = answer["session_ports"]
+
         self._settle(lambda: self._take_server_lines(lines))
         observation["responses"] = self._responses(trial, lines)
-        if not all(reported["ok"] for reported in answer["objects"]) and self.external is not None:
+        has_failed = not all(download["ok"] for download in answer["objects"])
+        if has_failed and self.external is not None:
             self.log = self.external.log()
         self.star.drain(DRAIN_DEADLINE_S)
         observation["drops"] = dropped_between(before, self.star.dropped)
@@ -99,21 +92,38 @@ class PageBench(FetchBench):
         self.browser.process.kill()
         super().close()
 
+    def _request(self, trial: Job) -> dict[str, Any]:
+        """The request to the page's client."""
+        port = SECURE_PORT if "tls" in trial else OWN_PORT
+        if "server" in trial:
+            port = port_of(trial)
+        request: dict[str, Any] = {
+            "address": SERVER_IP, "port": port, "http": trial["http"],
+            "connections": trial["connections"], "deadline_s": trial["deadline_s"],
+            "objects": trial["objects"]}
+        if self.trusted is not None:
+            roots = [str(chain.files.root) for chain in self.chains.of_trial(trial)]
+            request["tls"] = {"trusted": roots, "curves": curves_of(trial),
+                              "apart_s": trial["tls"]["apart_s"]}
+            request["certificates"] = trial["certificates"]
+        return request
+
     def _answer(self, deadline_s: float) -> tuple[dict[str, Any], list[dict[str, Any]]]:
         """The browser's answer, and the lines of server.py until then: its pipe must not fill up.
 
         Raises WorkerError, ProgramEnded.
         """
         lines: list[dict[str, Any]] = []
+        outputs = [self.browser.process.stdout, self.server.process.stdout]
         deadline = time.monotonic() + deadline_s
         while True:
             look_s = self.watch.look() if self.watch is not None else None
             wait_s = deadline - time.monotonic()
             if wait_s < 0:
                 raise WorkerError(f"no end of the page within {deadline_s:g} s")
-            wait_s = wait_s if look_s is None else min(wait_s, look_s)
-            ready, _, _ = select.select(
-                [program.process.stdout for program in (self.browser, self.server)], [], [], wait_s)
+            if look_s is not None:
+                wait_s = min(wait_s, look_s)
+            ready, _, _ = select.select(outputs, [], [], wait_s)
             if self.server.process.stdout in ready:
                 lines += self._server_lines_now()
             if self.browser.process.stdout in ready:
@@ -121,10 +131,10 @@ class PageBench(FetchBench):
                 return answer, lines
 
     def _take_server_lines(self, lines: list[dict[str, Any]]) -> None:
-        """Append what server.py has written: it tells the end of each connection, and where nobody
-        reads that of some hundreds, it waits and closes no more.
+        """Append what server.py has written. Raises ProgramEnded.
 
-        Raises ProgramEnded.
+        It reports the end of each connection. Where nobody reads some hundreds of such reports, it
+        waits and closes no more connections.
         """
         assert self.server.process.stdout is not None
         while select.select([self.server.process.stdout], [], [], 0)[0]:
@@ -141,20 +151,22 @@ class PageBench(FetchBench):
         return [json.loads(line) for line in whole]
 
     def _responses(self, trial: Job, lines: list[dict[str, Any]]) -> list[Response]:
-        """The report on the first response of each connection: server.py's, or what another
-        server's samples show.
+        """The report on the first response of each connection.
+
+        It is server.py's, or what samples show of another server.
         """
-        first: dict[int, Any] = {}
+        reports: dict[int, Any] = {}  # by the client's port
         if self.watch is not None:
             for sample in self.watch.samples:
-                first.setdefault(sample.client_port, report_on(
-                    trial["server"], sample.client_port, [sample]))
+                if sample.client_port not in reports:
+                    reports[sample.client_port] = report_on(
+                        trial["server"], sample.client_port, [sample])
         else:
             self._take_server_lines(lines)
             for line in lines:
                 if line["event"] == "response":
-                    first.setdefault(line["client_port"], line)
-        return list(first.values())
+                    reports.setdefault(line["client_port"], line)
+        return list(reports.values())
 
 
 def connections_of(trial: Job) -> int:

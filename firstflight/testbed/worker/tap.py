@@ -74,17 +74,18 @@ class Tap:
 
         streams: where each whole packet goes as well. Raises OSError.
         """
-        records: list[bytes] = []
         batch = self.batch
         if streams is not None:
             batch = self.whole = self.whole or PacketBuffers(BATCH_PACKETS, MOST_FRAME_BYTES)
+
+        records: list[bytes] = []
         for seconds, nanoseconds, frame in batch.packets_of(self.socket):
             kind, head = frame[12:14], frame[:SNAP_BYTES]
             if streams is not None and kind == _IPV4:
                 streams.add(frame)
             if kind == _IPV4:  # the length comes from its header
                 (ip_bytes,) = struct.unpack_from(">H", head, 16)
-            elif kind == _ARP:  # it takes time on the path too, and is captured completely
+            elif kind == _ARP:  # takes time on the path as well, and is captured completely
                 ip_bytes = len(head) - ETHERNET_BYTES
             else:
                 continue
@@ -96,7 +97,7 @@ class Tap:
 class PacketBuffers:
     """Buffers to read many packets with one system call: recvmmsg(2), which Python lacks.
 
-    It reads no address of the sender, for which Python would look up an interface's name each time.
+    No sender's address is read: for each one Python would look up the name of an interface.
     """
 
     # struct mmsghdr: name, its length, the pieces and how many, control data and its length,
@@ -109,17 +110,20 @@ class PacketBuffers:
     def __init__(self, packets: int, kept_bytes: int = SNAP_BYTES) -> None:
         self.packets, self.kept_bytes = packets, kept_bytes
         self.heads = ctypes.create_string_buffer(packets * kept_bytes)
+        head_at = ctypes.addressof(self.heads)
+        pieces = [self._PIECE.pack(head_at + number * kept_bytes, kept_bytes)
+                  for number in range(packets)]
+        self.pieces = ctypes.create_string_buffer(b"".join(pieces))
         self.stamps = ctypes.create_string_buffer(packets * self._STAMP.size)
-        heads, stamps = map(ctypes.addressof, (self.heads, self.stamps))
-        self.pieces = ctypes.create_string_buffer(b"".join(
-            self._PIECE.pack(heads + number * kept_bytes, kept_bytes)
-            for number in range(packets)))
-        pieces = ctypes.addressof(self.pieces)
+
+        piece_at, stamp_at = ctypes.addressof(self.pieces), ctypes.addressof(self.stamps)
+        headers = []
+        for number in range(packets):
+            headers.append(self._HEADER.pack(
+                0, 0, piece_at + number * self._PIECE.size, 1,
+                stamp_at + number * self._STAMP.size, self._STAMP.size, 0, 0))
         # The kernel overwrites the headers: each call needs empty ones.
-        self.empty_headers = b"".join(
-            self._HEADER.pack(0, 0, pieces + number * self._PIECE.size, 1,
-                              stamps + number * self._STAMP.size, self._STAMP.size, 0, 0)
-            for number in range(packets))
+        self.empty_headers = b"".join(headers)
         self.headers = ctypes.create_string_buffer(len(self.empty_headers))
 
     def packets_of(self, tapped: socket.socket) -> Iterator[tuple[int, int, bytes]]:
@@ -133,10 +137,12 @@ class PacketBuffers:
                 if ctypes.get_errno() == errno.EAGAIN:
                     return
                 raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "recvmmsg")
+
             heads = self.heads.raw
-            for number, ((stamp_bytes, length), stamp) in enumerate(zip(
-                    struct.iter_unpack(self._CAME, self.headers.raw[:came * self._HEADER.size]),
-                    self._STAMP.iter_unpack(self.stamps.raw))):
+            headers = self.headers.raw[:came * self._HEADER.size]
+            lengths = struct.iter_unpack(self._CAME, headers)
+            stamps = self._STAMP.iter_unpack(self.stamps.raw)
+            for number, ((stamp_bytes, length), stamp) in enumerate(zip(lengths, stamps)):
                 _, level, kind, seconds, nanoseconds = stamp
                 if (stamp_bytes, level, kind) != (self._STAMP.size, socket.SOL_SOCKET,
                                                   _SO_TIMESTAMPNS):
@@ -188,20 +194,20 @@ def sample_filter(every_port: int, hosts: Sequence[str]) -> list[bpf.Instruction
     source, destination, port_mask = 26, 30, every_port - 1
     addresses = [int.from_bytes(socket.inet_aton(host), "big") for host in hosts]
     # (code, value, where to if true, where to if false); None: the next instruction.
+    is_one_of_hosts: list[tuple[int, int, str | None, str | None]] = [
+        (equal, address, take, None) for address in addresses]
     steps: list[tuple[int, int, str | None, str | None]] = [
         (load_half, 12, None, None), (equal, 0x0800, None, drop),
         (header_x, ETHERNET_BYTES, None, None),
         (load_half_x, ETHERNET_BYTES, None, None),  # the source's port
         (equal, 80, "from the server", None),
         (and_with, port_mask, None, None), (equal, 0, None, drop),
-        (load_word, source, None, None),
-        *((equal, address, take, None) for address in addresses),
+        (load_word, source, None, None), *is_one_of_hosts,
         (give, 0, None, None)]
     from_server = len(steps)
     steps += [(load_half_x, ETHERNET_BYTES + 2, None, None),
               (and_with, port_mask, None, None), (equal, 0, None, drop),
-              (load_word, destination, None, None),
-              *((equal, address, take, None) for address in addresses)]
+              (load_word, destination, None, None), *is_one_of_hosts]
     places = {drop: len(steps), take: len(steps) + 1, "from the server": from_server}
     steps += [(give, 0, None, None), (give, SNAP_BYTES, None, None)]
 

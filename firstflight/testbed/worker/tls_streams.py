@@ -19,16 +19,13 @@ _PROTOCOL_AT, _FLAGS_AT, _OFFSET_AT = 9, 13, 12  # in IPv4's and in TCP's header
 
 @dataclass
 class _Stream:
-    """What one server has sent on one connection, up to a sequence number.
-
-    head: the part of a record's header that has come. left: bytes of the record that follow.
-    """
+    """What one server has sent on one connection, up to a sequence number."""
 
     next_seq: int
-    lengths: list[int] = field(default_factory=list)
-    head: bytes = b""
-    left: int = 0
-    is_whole: bool = True
+    lengths: list[int] = field(default_factory=list)  # of the records, bytes
+    head: bytes = b""  # the part of a record's header that has come
+    left: int = 0  # bytes of the record that follow
+    is_whole: bool = True  # whether no byte was missed
 
     def add(self, seq: int, payload: bytes) -> None:
         """Take a segment; what was sent before is skipped. New data leave in order."""
@@ -68,21 +65,24 @@ class TlsStreams:
         if frame[ip + _PROTOCOL_AT] != TCP:
             return
         tcp = ip + (frame[ip] & 15) * 4
-        source, client_port = (int.from_bytes(frame[at:at + 2], "big") for at in (tcp, tcp + 2))
-        if source not in SECURE_PORTS:
+        if int.from_bytes(frame[tcp:tcp + 2], "big") not in SECURE_PORTS:
             return
+
+        client_port = int.from_bytes(frame[tcp + 2:tcp + 4], "big")
         seq = int.from_bytes(frame[tcp + 4:tcp + 8], "big")
         if frame[tcp + _FLAGS_AT] & SYN:
             self._streams.setdefault(client_port, _Stream((seq + 1) % _SPACE))
             return
+
         end = ip + int.from_bytes(frame[ip + 2:ip + 4], "big")
         payload = frame[tcp + (frame[tcp + _OFFSET_AT] >> 4) * 4:end]
         if payload and client_port in self._streams:
             self._streams[client_port].add(seq, payload)
 
     def report(self) -> list[tuple[int, list[tuple[int, int]]]]:
-        """Of each connection the client's port and its records, as lengths and how often each
-        follows itself; without connections whose stream has a gap.
+        """The client's port and the records of each connection whose stream has no gap.
+
+        Records are (length in bytes, how many of this length follow each other).
         """
         return [(port, _runs(stream.lengths)) for port, stream in self._streams.items()
                 if stream.is_whole]

@@ -25,9 +25,8 @@ class TraceBench(FetchBench):
     def __init__(self, folder: Path, project: Path, sysctls: dict[str, str],
                  alive: Callable[[], None]) -> None:
         super().__init__(folder, project, sysctls, alive)
-        self.folder = folder
-        self.number = 0
-        self.unavailable = ""
+        self.number = 0  # of files of windows, ever
+        self.unavailable = ""  # why the trial cannot run, "" if it can
         self.files: dict[str, str] = {}
         self.path: link.Path | None = None
 
@@ -49,6 +48,7 @@ class TraceBench(FetchBench):
         if self.unavailable:
             observation["skipped"] = self.unavailable
             return
+
         for tap in self.taps.values():
             tap.discard()
         before = dict(self.star.dropped)
@@ -59,10 +59,12 @@ class TraceBench(FetchBench):
         if self.path is not None and self.path.down.outage_ms[1]:
             time.sleep(trial["think_s"][0])  # the first packet leaves then
             self._cut(*self.path.down.outage_ms)
+
         whole_s = deadline_s * len(trial["paths"]) + sum(trial["think_s"])
         answer = self.client.answer(whole_s + TOOL_DEADLINE_S, "end of the transfers")
         observation["fetches"] = answer["fetches"]
-        if answer["fetches"][0]["ok"] or answer["fetches"][0].get("port"):
+        first = answer["fetches"][0]
+        if first["ok"] or first.get("port"):  # else the server has nothing to report
             observation["responses"] = self._responses(whole_s)
         self._settle()
         self.star.drain(DRAIN_DEADLINE_S)
@@ -97,8 +99,8 @@ class TraceBench(FetchBench):
         """Write the server's samples as CSV, for the observation's files."""
         self.number += 1
         place = f"window{self.number}.csv"
-        rows = [line["fields"], *line["samples"]]
-        (self.folder / place).write_text("".join(",".join(map(str, row)) + "\n" for row in rows))
+        rows = [",".join(map(str, row)) for row in (line["fields"], *line["samples"])]
+        (self.folder / place).write_text("\n".join(rows) + "\n")
         self.files[WINDOW_FILE] = place
 
 

@@ -89,11 +89,13 @@ class Worker:
     def _all_trials(self) -> Iterator[Job]:
         """The trials of the first file; then, if the job says so, of each later one.
 
-        The engine stops the whole kernel while it waits for a later file (WorkerProcess.pause): a
-        clock that skips idle time would make this a busy loop.
+        While this waits for a later file, the engine stops the whole kernel (WorkerProcess.pause):
+        a clock that skips idle time would make it a busy loop.
         """
         yield from self._trials()
-        for number in itertools.count(2) if self.job["waits"] else ():
+        if not self.job["waits"]:
+            return
+        for number in itertools.count(2):
             path = self.folder / trials_file(number)
             looks = 0
             while not path.exists():
@@ -104,16 +106,17 @@ class Worker:
             yield from self._trials(number)
 
     def run(self) -> None:
-        make = bench_of(next(self._trials())["kind"])
-        bench = make(self.folder, self.project, self.job["sysctls"],
-                     lambda: self.write({"stage": "alive"}))
+        first = next(self._trials())
+        make = bench_of(first["kind"])
+        bench = make(self.folder, self.project, self.job["sysctls"], self._report_alive)
         try:
-            check_modules(next(self._trials()).get("module_parameters", ()))
+            check_modules(first.get("module_parameters", ()))
             self.write({"stage": "ready", "facts": {"kernel": platform.release(),
                                                     "sysctls": bench.sysctls}})
             for trial in self._warming():
                 self._observe(bench, trial)
-                self.write({"stage": "alive"})
+                self._report_alive()
+
             for trial in self._all_trials():
                 self.write(self._observe(bench, trial))
                 if self.broken:  # the next one would fail for this one's reason
@@ -122,14 +125,19 @@ class Worker:
         finally:
             bench.close()
 
+    def _report_alive(self) -> None:
+        self.write({"stage": "alive"})
+
     def _warming(self) -> list[Job]:
         """The shortest trial of each client program, to run before the first one that counts.
 
-        In real time the first fetch finds cold caches. In virtual time computing takes no time, so
-        that the job requests no warming up. Trials that need their own kernel are not run twice.
+        In real time the first fetch finds cold caches. In virtual time computing takes no time, and
+        the job requests no warming up. Trials that need their own kernel are not run twice.
         """
+        if not self.job["warm_up"]:
+            return []
         shortest: dict[str, Job] = {}
-        for trial in self._trials() if self.job["warm_up"] else ():
+        for trial in self._trials():
             known = shortest.get(trial.get("client", ""), trial)
             if not trial.get("alone") and trial["deadline_s"] <= known["deadline_s"]:
                 shortest[trial["client"]] = trial
@@ -138,12 +146,13 @@ class Worker:
     def _observe(self, bench: Bench, trial: Job) -> Line:
         """Run one trial; an error becomes a part of its observation."""
         observation: Line = {"trial": trial["id"]}
-        known = bench.sysctls
+        sysctls_before = bench.sysctls
         try:
             self.restart.begin(trial)  # queues and servers draw when they start, too
             bench.prepare(trial)
-            if bench.sysctls != known:  # a network of the trial's own
+            if bench.sysctls != sysctls_before:  # a network of the trial's own
                 self.write({"stage": "alive", "facts": {"sysctls": bench.sysctls}})
+
             self._align(trial.get("network", {}).get("down", {}).get("jitter_ms", 0))
             self.restart.begin(trial)
             observation["started_at"], started = time.time(), time.monotonic()
@@ -157,11 +166,12 @@ class Worker:
             shared_folder.probe(self.folder)  # raises if a full disk is the reason
             observation["error"] = str(error)
             self.broken = error if isinstance(error, ProgramEnded) else None
+
         bench.add_recorded(observation)
         return observation
 
     def _align(self, jitter_ms: float) -> None:
-        """Start on a fixed grid of the guest's clock, on which waiting is free.
+        """Wait for the next point of a fixed grid of the guest's clock; in a guest waiting is free.
 
         TCP's timers round to the kernel's timer wheel, whose slots are up to 0.5 s wide for timers
         of some seconds. On a grid of the wheel, a trial meets the same rounding whenever it runs. A
@@ -190,9 +200,9 @@ class Worker:
 
 
 def check_modules(parameters: Sequence[str], modules: Path = Path("/sys/module")) -> None:
-    """Raises KernelLacks where this kernel was not started with these, NAME=VALUE each.
+    """Raises KernelLacks where this kernel was not started with these parameters, NAME=VALUE each.
 
-    A kernel says nothing of one that it does not know.
+    A kernel ignores a parameter that it does not know, without a word.
     """
     for parameter in parameters:
         name, _, value = parameter.partition("=")
@@ -202,7 +212,8 @@ def check_modules(parameters: Sequence[str], modules: Path = Path("/sys/module")
         except OSError:
             raise KernelLacks(f"this kernel has no parameter {name} of a module that can be read"
                               f" back ({place})") from None
-        if found not in (value, {"0": "N", "1": "Y", "n": "N", "y": "Y"}.get(value)):
+        as_truth = {"0": "N", "1": "Y", "n": "N", "y": "Y"}.get(value)
+        if found not in (value, as_truth):
             raise KernelLacks(f"{name} is {found} in this kernel, not {value}")
 
 

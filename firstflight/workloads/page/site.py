@@ -24,7 +24,7 @@ from firstflight.base.errors import UsageError
 from firstflight.base.words import join_words, plain
 from firstflight.testbed.hosts.replay.backend import DROPPED
 from firstflight.testbed.hosts.replay.recording import (GZIP, Answer, Origin, Recording,
-                                                        asked_with)
+                                                        recorded_text)
 from firstflight.workloads.page import encoding, exporters, sharing
 from firstflight.workloads.page.exporters import CONNECTION
 from firstflight.workloads.page.har_file import BESIDE, number, table, tables, time_ms
@@ -254,7 +254,7 @@ class _Entry:
     connect_ms: float  # without TLS; 0 or less where it opened no connection
     connection: str
     http: str
-    asked: str  # the body of its request, as recordings keep it
+    request_text: str  # its body, as recordings keep it
 
 
 def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -> Site:
@@ -317,7 +317,7 @@ def _entry(item: object, dropped: Counter[str]) -> _Entry | None:
         start_ms=time_ms(entry.get("startedDateTime")),
         wait_ms=max(0.0, number(timings.get("wait"), 0.0)), connect_ms=connect_ms,
         connection=str(entry.get(CONNECTION) or entry.get("connection") or ""), http=version,
-        asked=_asked(table(request, "postData")))
+        request_text=_request_text(table(request, "postData")))
 
 
 def _text(values: Mapping[str, object], name: str) -> str:
@@ -330,14 +330,14 @@ def _is_method(method: str) -> bool:
     return method.isalpha() and len(method) <= MOST_METHOD
 
 
-def _asked(posted: Mapping[str, object]) -> str:
+def _request_text(posted: Mapping[str, object]) -> str:
     """The body of a request as recordings keep it; "" for none."""
     text = _text(posted, "text")
     if not text:  # a form of which the fields are named only
         fields = tables(posted.get("params"))[:MOST_HEADERS]
         text = urlencode([(str(field.get("name")), str(field.get("value") or ""))
                           for field in fields])
-    return asked_with(text.encode("utf-8", "replace"))
+    return recorded_text(text.encode("utf-8", "replace"))
 
 
 def _is_plain(words: str) -> bool:
@@ -454,7 +454,8 @@ def _answer(entry: _Entry, origins: Mapping[str, Origin], wait_ms: float) -> Ans
     if body and entry.coding:
         headers, body = _encoded(headers, body, entry.coding, wanted_bytes=entry.came_bytes)
     return Answer(list(origins).index(entry.origin), entry.method, target, status=entry.status,
-                  headers=headers, body=body, wait_ms=wait_ms, asked=entry.asked)
+                  headers=headers, body=body, wait_ms=wait_ms,
+                  request_text=entry.request_text)
 
 
 def _har_source(log: Mapping[str, Any], answers: Sequence[Answer], *, hosts: int,

@@ -79,7 +79,7 @@ def writes_of_the_library(files: ChainFiles, body_bytes: int) -> list[int]:
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     theirs.settimeout(HANGS_S)
-    context = tls.secured({"chain": files.chain, "key": files.key, **HOW}).context
+    context = tls.tls_settings({"chain": files.chain, "key": files.key, **HOW}).context
 
     def serve() -> None:
         with context.wrap_socket(Packets(fileno=ours.detach()), server_side=True) as secure:
@@ -125,18 +125,18 @@ def test_a_client_gets_the_certificate_of_the_host_that_it_names(
         tmp_path: Path, name: str, has_other: bool) -> None:
     files = chain_of(tmp_path, 1000)
     other = make_chain(tmp_path / "other", ChainSpec(1000, "ed25519", 0, "", ("a.test",)))
-    secured = tls.secured({"chain": files.chain, "key": files.key, **HOW, "others": [
+    settings = tls.tls_settings({"chain": files.chain, "key": files.key, **HOW, "others": [
         {"names": ["a.test"], "chain": other.chain, "key": other.key}]})
-    server = tls.Tls(secured)
+    server = tls.Tls(settings)
     context = trusting(other if has_other else files)
     context.check_hostname = has_other
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     client = context.wrap_bio(incoming, outgoing, server_hostname=name)
     with pytest.raises(ssl.SSLWantReadError):
         client.do_handshake()
-    incoming.write(server.shake(outgoing.read())[0])
+    incoming.write(server.continue_handshake(outgoing.read())[0])
     client.do_handshake()
-    server.shake(outgoing.read())
+    server.continue_handshake(outgoing.read())
     certificate = client.getpeercert() or {}
     assert certificate["subjectAltName"] == (
         (("DNS", "a.test"),) if has_other else (("IP Address", ADDRESS),))
@@ -147,15 +147,15 @@ def test_a_client_gets_the_certificate_of_the_host_that_it_names(
 def test_the_servers_tls_writes_are_those_of_the_library(tmp_path: Path, size: int) -> None:
     files = chain_of(tmp_path, size)
     assert der_bytes(files.chain) == size
-    server = tls.Tls(tls.secured({"chain": files.chain, "key": files.key, **HOW}))
+    server = tls.Tls(tls.tls_settings({"chain": files.chain, "key": files.key, **HOW}))
     client, incoming, outgoing = client_of(files)
     with pytest.raises(ssl.SSLWantReadError):
         client.do_handshake()
-    flight, writes = server.shake(outgoing.read())
+    flight, writes = server.continue_handshake(outgoing.read())
     incoming.write(flight)
     client.do_handshake()
-    _, tickets = server.shake(outgoing.read())
-    _, body = server.sealed(memoryview(bytes(40_000)))
+    _, tickets = server.continue_handshake(outgoing.read())
+    _, body = server.encrypt(memoryview(bytes(40_000)))
     assert [*writes, *tickets, *body] == writes_of_the_library(files, 40_000)
     assert tuple(records(flight)) == tuple(
         flight_of(size, 1, "ed25519", sends_groups=newer_openssl()))

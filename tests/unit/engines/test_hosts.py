@@ -193,9 +193,9 @@ def served() -> ServedConnection:
 
 def test_a_wait_is_over_when_something_is_due_and_not_before(loop: EventLoop) -> None:
     open_one, done = served(), []
-    loop.at(time.monotonic_ns() + 7_000_000, open_one, done.append)
+    loop.call_at(time.monotonic_ns() + 7_000_000, open_one, done.append)
     loop.wait()
-    loop.do_what_is_due()
+    loop.run_due()
     assert done == [open_one] and not loop.due
     open_one.socket.close()
 
@@ -203,10 +203,10 @@ def test_a_wait_is_over_when_something_is_due_and_not_before(loop: EventLoop) ->
 def test_work_due_on_a_closed_connection_is_dropped(loop: EventLoop) -> None:
     closed, open_one, done = served(), served(), []
     closed.socket.close()
-    loop.at(time.monotonic_ns() + 1_000_000, closed, done.append)
-    loop.at(time.monotonic_ns() + 7_000_000, open_one, done.append)
+    loop.call_at(time.monotonic_ns() + 1_000_000, closed, done.append)
+    loop.call_at(time.monotonic_ns() + 7_000_000, open_one, done.append)
     loop.wait()
-    loop.do_what_is_due()
+    loop.run_due()
     assert done == [open_one]
     open_one.socket.close()
 
@@ -214,13 +214,13 @@ def test_work_due_on_a_closed_connection_is_dropped(loop: EventLoop) -> None:
 def test_work_of_closed_connections_does_not_end_a_wait(loop: EventLoop) -> None:
     ours, theirs = socket.socketpair()
     heard: list[bytes] = []
-    loop.call(ours, lambda: heard.append(ours.recv(1)))
+    loop.call_when_readable(ours, lambda: heard.append(ours.recv(1)))
     closed = served()
     closed.socket.close()
-    loop.at(time.monotonic_ns(), served(), lambda open_one: open_one.socket.close())
+    loop.call_at(time.monotonic_ns(), served(), lambda open_one: open_one.socket.close())
     loop.wait()
-    loop.do_what_is_due()
-    loop.at(time.monotonic_ns() + 1_000_000, closed, lambda _: None)
+    loop.run_due()
+    loop.call_at(time.monotonic_ns() + 1_000_000, closed, lambda _: None)
     theirs.send(b"x")
     events = loop.wait()
     assert [key.fileobj for key, _ in events] == [ours]

@@ -104,7 +104,7 @@ def test_pages_of_both_clients_in_one_run_go_to_guests_of_their_own() -> None:
     fetched: Any = {"kind": "page", "client": "libcurl", "network": {}}
     trials: list[Any] = [{**(job(digest) if number % 2 else fetched), "id": str(number),
                           "deadline_s": 9.0} for number in range(8)]
-    batches, skipped = guests.UmlEngine(Path("none"), 2)._placed(trials)
+    batches, skipped = guests.UmlEngine(Path("none"), 2)._place(trials)
     assert not skipped and sum(map(len, batches)) == 8
     assert all(len({trial["kind"] for trial in batch}) == 1 for batch in batches)
 

@@ -267,7 +267,7 @@ def test_a_sleep_ends_at_the_nanosecond_and_not_before() -> None:
 
 def test_the_host_engine_asks_its_worker_to_warm_up(tmp_path: Path,
                                                     monkeypatch: pytest.MonkeyPatch) -> None:
-    def started(job: JobFolder, *_: Any) -> None:
+    def started(job: JobFolder, *_: Any, **_named: Any) -> None:
         job.lines.close()
         raise EngineError((job.path / "job.json").read_text())
     monkeypatch.setattr(engine, "WorkerProcess", started)
@@ -357,11 +357,11 @@ def test_a_machine_that_refuses_namespaces_to_root_is_told_what_to_do(
 
 def worker_that_reports(line: dict[str, Any]) -> Callable[..., WorkerProcess]:
     """Stands in for WorkerProcess: starts a process that reports this line and ends."""
-    def started(job: JobFolder, trials: list[dict[str, Any]], command: list[str], *more: Any
+    def started(job: JobFolder, trials: list[dict[str, Any]], command: list[str], **named: Any
                 ) -> WorkerProcess:
         words = [sys.executable, "-S", "-c",
                  f"open({str(job.lines_path)!r}, 'a').write({json.dumps(line) + chr(10)!r})"]
-        return WorkerProcess(job, trials, words, *more)
+        return WorkerProcess(job, trials, words, **named)
     return started
 
 

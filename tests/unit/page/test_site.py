@@ -295,7 +295,7 @@ def test_a_request_with_a_body_finds_the_answer_to_the_nearest_one(tmp_path: Pat
                        posted(2, text='{"query": "user", "at": 18}'),
                        posted(3, params=[{"name": "id", "value": "7"}]), posted(4, text=long))
     found = replay_of(tmp_path, posted(1, text="a")).recording
-    assert unpack(found.pack()) == found and found.answers[1].asked == "a"
+    assert unpack(found.pack()) == found and found.answers[1].request_text == "a"
     for body, number in ((b'{"query": "user", "at": 99}', 2), (b"id=7", 3), (long.encode(), 4),
                          (b'{"query": "menu", "at": 99}', 1)):
         assert replay.find("https://a.test", "POST", "/api", body) == number

@@ -1,4 +1,4 @@
-"""The browser of a page: loads it in Chromium, and reports what the browser did and when.
+"""Loads pages in Chromium, and reports what the browser did and when.
 
 Reads one JSON request a line from standard input, and writes one JSON answer a line:
 
@@ -88,15 +88,18 @@ class Browser:
         for folder in (FOLDER, home):
             folder.mkdir(exist_ok=True)
             os.chown(folder, NOBODY, NOBODY)
+
         command = [str(PROGRAM), *QUIET, "--remote-debugging-pipe",
                    f"--user-data-dir={home}/profile", f"--window-size={WINDOW[0]},{WINDOW[1]}",
                    f"--host-resolver-rules={rules}",
                    f"--ignore-certificate-errors-spki-list={keys}"]
         environment = {"PATH": "/usr/bin:/bin", "HOME": str(home), "TMPDIR": str(home),
                        "XDG_CACHE_HOME": str(home), "LANG": "C.UTF-8", "TZ": "UTC",
-                       "OPENSSL_ia32cap": WITHOUT_RDRAND,
-                       **({"LD_PRELOAD": libraries} if libraries else {})}
-        self.tools = DevTools(command, NOBODY, environment, FOLDER / "log")
+                       "OPENSSL_ia32cap": WITHOUT_RDRAND}
+        if libraries:
+            environment["LD_PRELOAD"] = libraries
+
+        self.tools = DevTools(command, NOBODY, environment, log=FOLDER / "log")
         self.version = str(self.tools.call("Browser.getVersion")["product"])
         self.tools.call("Target.setDiscoverTargets", discover=True)
         return self.version
@@ -111,11 +114,13 @@ class Browser:
                             browserContextId=self.context)["targetId"]
         self.session = tools.call("Target.attachToTarget", targetId=target,
                                   flatten=True)["sessionId"]
+
         for method in ("Page.enable", "Inspector.enable"):
             tools.call(method, self.session)
         tools.call("Network.enable", self.session, **BUFFERS)
         tools.call("Target.setAutoAttach", self.session, **ATTACHING)
         tools.call("Page.setLifecycleEventsEnabled", self.session, enabled=True)
+
         time.sleep(PAUSE_S)
         while tools.receive(0):
             pass
@@ -124,49 +129,58 @@ class Browser:
              with_pictures: bool = False) -> tuple[dict[str, object], dict[str, str]]:
         """Load a page; what the browser did, and pictures of the page, by name.
 
-        Raises BrowserError where it did not end; the browser is then ended, too. phase_ms: after a
-        frame, when the load is to begin; None for at once.
+        phase_ms: after a frame, when the load is to begin; None for at once. Raises BrowserError
+        where the page did not end to load; the browser is then ended, too.
         """
-        tools, load = self._tools, Load(self.session)
+        load = Load(self.session)
         shift_ns = time.time_ns() - time.monotonic_ns()
         self.film = Film(shift_ns / 1e9)
         try:
             begins_ns = start_ns(phase_ms)
             self._renew_network(begins_ns / 1e9 - STARTS_S)
-            if with_pictures:
-                tools.call("Page.startScreencast", self.session, **CASTING)
-            tools.call("Tracing.start", transferMode="ReportEvents", traceConfig=TRACED)
+            self._record(with_pictures)
             self._receive_until(begins_ns / 1e9)
-            tools.heed = lambda event: self._heed(load, event)
-            deadline = time.monotonic() + deadline_s
-            answer = tools.call("Page.navigate", self.session, within_s=deadline_s, url=url)
-            if answer.get("errorText"):
-                raise BrowserError(f"the browser cannot load the page: {answer['errorText']}")
-            while not load.is_over:
-                if time.monotonic() >= deadline:
-                    raise BrowserError(f"the page did not end to load within {deadline_s:g} s")
-                tools.receive(deadline - time.monotonic())
+            self._tools.heed = lambda event: self._heed(load, event)
+            self._navigate(load, url, deadline_s)
             self._wait_until_quiet(load)
             if load.fault:
                 raise BrowserError(load.fault)
+
             for request in load.requests:
                 self._add_digest(request)
             self._end_trace(load)
-            tools.heed = lambda event: None
+            self._tools.heed = lambda event: None
             self._forget()
             return summary(load, shift_ns), self.film.pictures(load)
         except BrowserError:
             self.stop()  # it may be busy with the page for long
             raise
 
+    def _record(self, with_pictures: bool) -> None:
+        """Let the browser trace its paints from now on, and send pictures of the page."""
+        if with_pictures:
+            self._tools.call("Page.startScreencast", self.session, **CASTING)
+        self._tools.call("Tracing.start", transferMode="ReportEvents", traceConfig=TRACED)
+
+    def _navigate(self, load: Load, url: str, deadline_s: float) -> None:
+        """Have the page load, until its load event. Raises BrowserError."""
+        deadline = time.monotonic() + deadline_s
+        answer = self._tools.call("Page.navigate", self.session, within_s=deadline_s, url=url)
+        if answer.get("errorText"):
+            raise BrowserError(f"the browser cannot load the page: {answer['errorText']}")
+        while not load.is_over:
+            if time.monotonic() >= deadline:
+                raise BrowserError(f"the page did not end to load within {deadline_s:g} s")
+            self._tools.receive(deadline - time.monotonic())
+
     def _renew_network(self, monotonic_s: float) -> None:
         """Let the browser start its network process anew at a time, after the trial has begun.
 
-        What that draws is the same in each trial then (browser_random.c). Without the library it
-        depends on the trials before: a ClientHello has one of two lengths in place of four
-        (observed with 156). Requests that wait for one connection leave by their places in that
-        process's memory (SpdySessionPool's RequestSet), which follow from all that it did; so it
-        is of the same age in each load.
+        What this process draws at random is then the same in each trial (browser_random.c). Without
+        the library it depends on the trials before: a ClientHello has one of two lengths in place
+        of four (observed with 156). Requests that wait for one connection leave by their places in
+        the process's memory (SpdySessionPool's RequestSet), which follow from all that it did. So
+        the process is of the same age in each load.
         """
         self._receive_until(monotonic_s)
         end_network_process()
@@ -199,15 +213,16 @@ class Browser:
         other sites and workers, which wait for that.
         """
         load.take(event)
-        if event["method"] == "Page.screencastFrame":
+        method = event["method"]
+        if method == "Page.screencastFrame":
             self.film.take(event["params"])
             self._tools.send("Page.screencastFrameAck", self.session,
                              sessionId=event["params"]["sessionId"])
-        if event["method"] == "Page.javascriptDialogOpening":
+        elif method == "Page.javascriptDialogOpening":
             load.dialogs += 1
             self._tools.send("Page.handleJavaScriptDialog", event.get("sessionId", ""),
                              accept=True)
-        if event["method"] == "Target.attachedToTarget":
+        elif method == "Target.attachedToTarget":
             started = event["params"]["sessionId"]
             if load.watch(event):
                 self._tools.send("Network.enable", started, **BUFFERS)
@@ -246,49 +261,66 @@ class Browser:
             raise
         except BrowserError:
             return
-        content = (base64.b64decode(body["body"]) if body.get("base64Encoded")
-                   else str(body["body"]).encode("utf-8", "surrogatepass"))
+
+        if body.get("base64Encoded"):
+            content = base64.b64decode(body["body"])
+        else:
+            content = str(body["body"]).encode("utf-8", "surrogatepass")
         if request.content_bytes and not content:
             return  # the page has dropped it, as an image that is none
         request.sha256 = hashlib.sha256(content).hexdigest()
 
 
 def start_ns(phase_ms: float | None) -> int:
-    """When to begin a load, in ns of the monotonic clock, so that a frame was due about phase_ms
-    before, and that the network process has STARTS_S before it."""
+    """When to begin a load, in ns of the monotonic clock.
+
+    The network process has STARTS_S before that. phase_ms: a frame is due about so long before;
+    None for as soon as possible.
+    """
     earliest_ns = time.monotonic_ns() + round((STARTS_S + LOOK_S) * 1e9)
-    return earliest_ns if phase_ms is None else next_start_ns(earliest_ns, phase_ms)
+    if phase_ms is None:
+        return earliest_ns
+    return next_start_ns(earliest_ns, phase_ms)
 
 
 def end_network_process() -> None:
     """Kill the browser's network process; the browser starts another one."""
     for entry in Path("/proc").iterdir():
-        if entry.name.isdecimal():
-            try:
-                words = (entry / "cmdline").read_bytes()
-            except OSError:
-                continue
-            if NETWORK_PROCESS in words:
-                os.kill(int(entry.name), signal.SIGKILL)
+        if not entry.name.isdecimal():
+            continue
+        try:
+            command_line = (entry / "cmdline").read_bytes()
+        except OSError:
+            continue
+        if NETWORK_PROCESS in command_line:
+            os.kill(int(entry.name), signal.SIGKILL)
 
 
 def summary(load: Load, shift_ns: int) -> dict[str, object]:
     """A load as the answer reports it. shift_ns: from the monotonic clock to that of the day."""
-    begun_ns = round((load.begun_s or 0.0) * 1e9) + shift_ns
-    rows = [{"url": each.url, "method": each.method, "kind": each.kind,
-             "priority": each.priority, "status": each.status, "protocol": each.protocol,
-             "connection": each.connection, "server_port": each.port,
-             "start_ms": load.since_ms(each.started_s), "connect_ms": load.since_ms(
-                 each.connected_s),
-             "sent_ms": load.since_ms(each.sent_s),
-             "first_byte_ms": load.since_ms(each.first_byte_s),
-             "end_ms": load.since_ms(each.end_s), "content_bytes": each.content_bytes,
-             "wire_bytes": each.wire_bytes, "sha256": each.sha256, "cached": each.is_cached,
-             "failure": each.failure} for each in load.requests]
-    return {"begun_ns": begun_ns, "content_loaded_ms": load.since_ms(load.content_loaded_s),
-            "load_ms": load.since_ms(load.loaded_s), "paint_ms": load.since_ms(load.paint_s),
-            "largest_paint_ms": load.since_ms(load.largest_s), "dialogs": load.dialogs,
-            "phase_ms": phase_of(load.begun_s or 0.0), "requests": rows}
+    begun_s = load.begun_s or 0.0
+    return {"begun_ns": round(begun_s * 1e9) + shift_ns,
+            "content_loaded_ms": load.since_ms(load.content_loaded_s),
+            "load_ms": load.since_ms(load.loaded_s),
+            "paint_ms": load.since_ms(load.paint_s),
+            "largest_paint_ms": load.since_ms(load.largest_s),
+            "dialogs": load.dialogs,
+            "phase_ms": phase_of(begun_s),
+            "requests": [_row(load, request) for request in load.requests]}
+
+
+def _row(load: Load, request: Request) -> dict[str, object]:
+    """A request as the answer reports it."""
+    return {"url": request.url, "method": request.method, "kind": request.kind,
+            "priority": request.priority, "status": request.status, "protocol": request.protocol,
+            "connection": request.connection, "server_port": request.port,
+            "start_ms": load.since_ms(request.started_s),
+            "connect_ms": load.since_ms(request.connected_s),
+            "sent_ms": load.since_ms(request.sent_s),
+            "first_byte_ms": load.since_ms(request.first_byte_s),
+            "end_ms": load.since_ms(request.end_s),
+            "content_bytes": request.content_bytes, "wire_bytes": request.wire_bytes,
+            "sha256": request.sha256, "cached": request.is_cached, "failure": request.failure}
 
 
 def answer_to(browser: Browser, request: dict[str, Any]) -> dict[str, object]:
@@ -299,8 +331,9 @@ def answer_to(browser: Browser, request: dict[str, Any]) -> dict[str, object]:
         if "prepare" in request:
             browser.prepare()
             return {"error": ""}
-        load, pictures = browser.load(request["url"], request["deadline_s"],
-                                      request.get("phase_ms"), request.get("filmed", False))
+        load, pictures = browser.load(
+            request["url"], request["deadline_s"], request.get("phase_ms"),
+            with_pictures=request.get("filmed", False))
         return {"error": "", "load": load, "pictures": pictures}
     except BrowserEnded as error:
         browser.stop()

@@ -48,6 +48,7 @@ class DevTools:
         self.reading, its_writing = os.pipe()
 
         def arrange() -> None:
+            # By free ones: the pipes' own descriptors may be _READS or _WRITES.
             os.dup2(its_reading, _FREE)
             os.dup2(its_writing, _FREE + 1)
             os.dup2(_FREE, _READS)
@@ -75,6 +76,7 @@ class DevTools:
             if time.monotonic() >= deadline:
                 raise BrowserError(f"the browser did not answer {method} within {within_s:g} s")
             self.receive(deadline - time.monotonic())
+
         answer = self.answers.pop(number)
         if "error" in answer:
             raise BrowserError(f"the browser refused {method}: {answer['error'].get('message')}")
@@ -125,7 +127,7 @@ class DevTools:
         except OSError:
             words = []
         last = next((line.strip() for line in reversed(words) if line.strip()), "")
-        return f"the browser has ended{f': {last}' if last else ''}"
+        return f"the browser has ended: {last}" if last else "the browser has ended"
 
     def close(self) -> None:
         """End the browser and all its processes."""

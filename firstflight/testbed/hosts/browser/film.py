@@ -17,32 +17,30 @@ NEAR_S = 0.001  # between a paint and the frame that shows it
 
 @dataclass
 class Film:
-    """The frames of one load. characters: of all pictures in base64.
+    """The frames of one load."""
 
-    shift_s: from the monotonic clock to that of the day, by which the browser dates frames.
-    """
+    shift_s: float  # from the monotonic clock to that of the day, by which the browser dates frames
+    frames: list[tuple[float, str]] = field(default_factory=list)  # (monotonic s, PNG in base64)
+    characters: int = 0  # of all pictures in base64
 
-    shift_s: float
-    frames: list[tuple[float, str]] = field(default_factory=list)
-    characters: int = 0
-
-    def take(self, said: Mapping[str, Any]) -> None:
-        """Take a frame, unless there are too many."""
-        self.characters += len(said["data"])
+    def take(self, parameters: Mapping[str, Any]) -> None:
+        """Take a frame, unless there are too many. parameters: of its event."""
+        picture = parameters["data"]
+        self.characters += len(picture)
         if len(self.frames) < MOST_FRAMES and self.characters < MOST_CHARACTERS:
-            at_s = said["metadata"].get("timestamp", 0.0) - self.shift_s
-            self.frames.append((at_s, said["data"]))
+            at_s = parameters["metadata"].get("timestamp", 0.0) - self.shift_s
+            self.frames.append((at_s, picture))
 
     def pictures(self, load: Load) -> dict[str, str]:
         """The PNGs in base64 at the MOMENTS that the load had.
 
-        A picture is of the first frame from then on, or of the last one.
+        A picture is of the first frame from its moment on, or of the last one.
         """
-        moments = zip(MOMENTS, (load.paint_s, load.largest_s, load.loaded_s))
-        found: dict[str, str] = {}
-        for name, moment_s in moments:
+        pictures: dict[str, str] = {}
+        for name, moment_s in zip(MOMENTS, (load.paint_s, load.largest_s, load.loaded_s)):
             if moment_s is None or not self.frames:
                 continue
-            _, found[name] = next((frame for frame in self.frames
-                                   if frame[0] >= moment_s - NEAR_S), self.frames[-1])
-        return found
+            later = (picture for at_s, picture in self.frames if at_s >= moment_s - NEAR_S)
+            _, last = self.frames[-1]
+            pictures[name] = next(later, last)
+        return pictures

@@ -8,7 +8,7 @@ time. On standard input it reads JSON lines, and answers each with one:
     {"report": true}    what it answered since                        {"served": [[…], …]}
 
 A row is [number of the answer, -1 for none; client's port, method, URL, ns of the clock when the
-request came and when the answer left, status, bytes of the body as it is sent].
+request came, the same when the answer left, status, bytes of the body as it is sent].
 
 One process, one event loop, no thread.
 """
@@ -22,17 +22,18 @@ import socket
 import sys
 import time
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from firstflight.net.waiting import Timer
 from firstflight.testbed.hosts.control import STANDARD_INPUT, Orders, report
 from firstflight.testbed.hosts.replay import recording
 from firstflight.testbed.hosts.replay.recording import Answer, Recording, Replay
 
-HEADER = "x-first-flight"  # nginx tells by it what the connection with the client is
+HEADER = "x-first-flight"  # by which nginx describes its connection with the client
 MOST_HEAD_BYTES, MOST_BODY_BYTES = 1 << 18, 64 << 20
 MOST_ROWS, MOST_URL = 20_000, 2000
 WEB_SOCKET = "WebSocket"  # in place of a method; none is recorded
+_METHOD_AT, _LEFT_AT = 2, 5  # places in a row
 _ENDS = b"\r\n\r\n"
 _WITHOUT_BODY = (204, 304)
 # Of the connection between a server and a client, not of the answer (RFC 9110, 7.6.1); nginx and
@@ -45,15 +46,25 @@ class BadRequest(Exception):
     """nginx passed on what is no request."""
 
 
-class Passed:
+class NginxConnection:
     """A connection from nginx."""
 
     def __init__(self, opened: socket.socket) -> None:
         self.socket = opened
         self.received = b""
         self.unsent = memoryview(b"")
-        self.is_busy = False  # it waits to answer
+        self.is_busy = False  # its request waits for the answer
         self.is_closed = False
+
+
+class Due(NamedTuple):
+    """An answer that waits for its time."""
+
+    due_ns: int  # monotonic
+    number: int  # of those that waited, so that no others are compared
+    connection: NginxConnection
+    message: bytes
+    row: list[object]  # of the report
 
 
 class Backend:
@@ -71,9 +82,9 @@ class Backend:
         self.events.register(self.listener, selectors.EVENT_READ, self._accept)
         self.events.register(STANDARD_INPUT, selectors.EVENT_READ, self._take_orders)
         self.events.register(self.timer.fd, selectors.EVENT_READ, self._answer_due)
-        # By time: answers that wait.
-        self.due: list[tuple[int, int, Passed, bytes, list[object]]] = []
-        self.number = 0
+
+        self.due: list[Due] = []  # a heap
+        self.number = 0  # of answers that have waited
         self.recordings: dict[str, Recording] = {}
         self.replay: Replay | None = None
         self.served: list[list[object]] = []
@@ -81,7 +92,7 @@ class Backend:
     def serve(self) -> None:
         while not self.orders.ended:
             for key, mask in self.events.select():
-                if isinstance(key.data, Passed):
+                if isinstance(key.data, NginxConnection):
                     self._service(key.data, mask)
                 else:
                     key.data()
@@ -108,105 +119,121 @@ class Backend:
         except BlockingIOError:
             return
         opened.setblocking(False)
-        self.events.register(opened, selectors.EVENT_READ, Passed(opened))
+        self.events.register(opened, selectors.EVENT_READ, NginxConnection(opened))
 
-    def _service(self, passed: Passed, mask: int) -> None:
+    def _service(self, connection: NginxConnection, mask: int) -> None:
         try:
             if mask & selectors.EVENT_WRITE:
-                self._send(passed)
-            if mask & selectors.EVENT_READ and not passed.is_closed:
-                more = passed.socket.recv(1 << 18)
-                passed.received += more
-                if not more or len(passed.received) > MOST_HEAD_BYTES + MOST_BODY_BYTES:
-                    self._close(passed)
+                self._send(connection)
+            if mask & selectors.EVENT_READ and not connection.is_closed:
+                more = connection.socket.recv(1 << 18)
+                connection.received += more
+                if not more or len(connection.received) > MOST_HEAD_BYTES + MOST_BODY_BYTES:
+                    self._close(connection)
                     return
-                self._read_requests(passed)
+                self._read_requests(connection)
         except (OSError, BadRequest):
-            self._close(passed)
+            self._close(connection)
 
-    def _close(self, passed: Passed) -> None:
-        if not passed.is_closed:
-            passed.is_closed = True
-            self.events.unregister(passed.socket)
-            passed.socket.close()
+    def _close(self, connection: NginxConnection) -> None:
+        if not connection.is_closed:
+            connection.is_closed = True
+            self.events.unregister(connection.socket)
+            connection.socket.close()
 
-    def _read_requests(self, passed: Passed) -> None:
+    def _read_requests(self, connection: NginxConnection) -> None:
         """Take the next whole request, and answer it when its time has come."""
-        if passed.is_busy or passed.unsent:
+        if connection.is_busy or connection.unsent:
             return
-        head, end, rest = passed.received.partition(_ENDS)
+        head, end, rest = connection.received.partition(_ENDS)
         if not end:
             if len(head) > MOST_HEAD_BYTES:
                 raise BadRequest
             return
-        first, *lines = head.decode("latin-1").split("\r\n")
-        headers = dict((name.lower(), value.strip()) for name, _, value in
-                       (line.partition(":") for line in lines))
-        size = headers.get("content-length", "0")
-        if not size.isdecimal() or int(size) > MOST_BODY_BYTES:
-            raise BadRequest
-        if len(rest) < int(size):
-            return
-        passed.received = rest[int(size):]
-        passed.is_busy = True
-        self._plan(passed, first, headers, rest[:int(size)])
 
-    def _plan(self, passed: Passed, first: str, headers: dict[str, str], body: bytes) -> None:
+        first, *lines = head.decode("latin-1").split("\r\n")
+        headers = {}
+        for line in lines:
+            name, _, value = line.partition(":")
+            headers[name.lower()] = value.strip()
+        length = headers.get("content-length", "0")
+        if not length.isdecimal() or int(length) > MOST_BODY_BYTES:
+            raise BadRequest
+        size = int(length)
+        if len(rest) < size:
+            return
+
+        connection.received = rest[size:]
+        connection.is_busy = True
+        self._plan(connection, first, headers, body=rest[:size])
+
+    def _plan(self, connection: NginxConnection, first: str, headers: dict[str, str],
+              body: bytes) -> None:
+        """Answer a request, now or when its recorded wait is over. first: its first line."""
         try:
             method, target, _ = first.split(" ")
-            scheme, words = headers[HEADER].split(" ")
-            port = int(words)
-            named = WEB_SOCKET if "sec-websocket-key" in headers else method
+            scheme, port = headers[HEADER].split(" ")
+            client_port = int(port)
+            reported_method = WEB_SOCKET if "sec-websocket-key" in headers else method
             origin = f"{scheme}://{headers['host'].lower()}"
         except (KeyError, ValueError) as error:
             raise BadRequest from error
-        number = None if self.replay is None else self.replay.find(origin, method, target, body)
-        answer = (NOT_RECORDED if number is None or self.replay is None else
-                  self.replay.recording.answers[number])
+
+        number, answer = -1, NOT_RECORDED
+        if self.replay is not None:
+            found = self.replay.find(origin, method, target, body)
+            if found is not None:
+                number, answer = found, self.replay.recording.answers[found]
         now_ns = time.monotonic_ns()
         message = response(answer, with_body=method != "HEAD")
-        size = len(answer.body) if has_body(answer, method) else 0
-        row: list[object] = [-1 if number is None else number, port, named,
-                             f"{origin}{target}"[:MOST_URL], time.time_ns(), 0, answer.status, size]
+        body_bytes = len(answer.body) if has_body(answer, method) else 0
+        row: list[object] = [number, client_port, reported_method, f"{origin}{target}"[:MOST_URL],
+                             time.time_ns(), 0, answer.status, body_bytes]
         if answer.wait_ms <= 0:
-            self._give(passed, message, row)
+            self._give(connection, message, row)
             return
+
         self.number += 1
-        heapq.heappush(self.due, (now_ns + round(answer.wait_ms * 1e6), self.number, passed,
-                                  message, row))
-        self.timer.set(self.due[0][0])
+        due_ns = now_ns + round(answer.wait_ms * 1e6)
+        heapq.heappush(self.due, Due(due_ns, self.number, connection, message=message, row=row))
+        self.timer.set(self.due[0].due_ns)
 
     def _answer_due(self) -> None:
-        while self.due and self.due[0][0] <= time.monotonic_ns():
-            _, _, passed, message, row = heapq.heappop(self.due)
-            if not passed.is_closed:
+        while self.due and self.due[0].due_ns <= time.monotonic_ns():
+            due = heapq.heappop(self.due)
+            if not due.connection.is_closed:
                 try:
-                    self._give(passed, message, row)
+                    self._give(due.connection, due.message, due.row)
                 except (OSError, BadRequest):
-                    self._close(passed)
-        self.timer.set(self.due[0][0] if self.due else 0)
+                    self._close(due.connection)
+        self.timer.set(self.due[0].due_ns if self.due else 0)
 
-    def _give(self, passed: Passed, message: bytes, row: list[object]) -> None:
-        row[5] = time.time_ns()
-        if row[2] != WEB_SOCKET:  # which a browser reports as none of its requests
+    def _give(self, connection: NginxConnection, message: bytes, row: list[object]) -> None:
+        """Send an answer, and note its row for the report."""
+        row[_LEFT_AT] = time.time_ns()
+        if row[_METHOD_AT] != WEB_SOCKET:  # which a browser reports as none of its requests
             self.served.append(row)
-        passed.is_busy = False
-        passed.unsent = memoryview(message)
-        self._send(passed)
+        connection.is_busy = False
+        connection.unsent = memoryview(message)
+        self._send(connection)
 
-    def _send(self, passed: Passed) -> None:
-        while passed.unsent:
+    def _send(self, connection: NginxConnection) -> None:
+        while connection.unsent:
             try:
-                passed.unsent = passed.unsent[passed.socket.send(passed.unsent):]
+                connection.unsent = connection.unsent[connection.socket.send(connection.unsent):]
             except BlockingIOError:
                 break
-        wanted = selectors.EVENT_READ | (selectors.EVENT_WRITE if passed.unsent else 0)
-        self.events.modify(passed.socket, wanted, passed)
-        if not passed.unsent:
-            self._read_requests(passed)
+
+        events = selectors.EVENT_READ
+        if connection.unsent:
+            events |= selectors.EVENT_WRITE
+        self.events.modify(connection.socket, events, connection)
+        if not connection.unsent:
+            self._read_requests(connection)
 
 
-NOT_RECORDED = Answer(0, "GET", "", 404, (("content-type", "text/plain"),), b"not recorded\n")
+NOT_RECORDED = Answer(0, "GET", "", status=404, headers=(("content-type", "text/plain"),),
+                      body=b"not recorded\n")
 
 
 def has_body(answer: Answer, method: str) -> bool:
@@ -217,9 +244,11 @@ def response(answer: Answer, with_body: bool = True) -> bytes:
     """The answer as a message of HTTP/1.1."""
     lines = [f"HTTP/1.1 {answer.status} -"]
     lines += [f"{name}: {value}" for name, value in answer.headers if name not in DROPPED]
+    body = b""
     if answer.status not in _WITHOUT_BODY:
         lines.append(f"content-length: {len(answer.body)}")
-    body = answer.body if with_body and answer.status not in _WITHOUT_BODY else b""
+        if with_body:
+            body = answer.body
     return "\r\n".join(lines).encode("latin-1", "replace") + _ENDS + body
 
 

@@ -7,8 +7,8 @@ guest reads a HAR or a folder. It has a line of JSON, then the bodies one after 
      "answers": [[0, "GET", "/index.html", 200, [["content-type", "text/html"]], 1234, 0.0], …]}
 
 An origin is [scheme://host, group]: origins of one group share connections. An answer is [origin,
-method, target, status, headers, bytes of the body, ms until the server answers], and what was
-asked where the request had a body.
+method, target, status, headers, bytes of the body, ms until the server answers]; behind them comes
+the text of the request's body, where it had one.
 """
 
 from __future__ import annotations
@@ -20,32 +20,28 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import chain
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qsl, urlsplit
 
 MOST_HEAD_BYTES = 64 << 20
 GZIP, BROTLI = "gzip", "br"  # codings of bodies
-MOST_ASKED_BYTES = 2000  # of a request's body that is kept as text
+MOST_TEXT_BYTES = 2000  # of a request's body that is kept as text
 _WORD = re.compile(r"[\w.%+-]+")
 
 
 @dataclass(frozen=True)
 class Answer:
-    """A recorded answer. origin: its number. target: path and query. body: as it is transferred.
+    """A recorded answer."""
 
-    asked: the body of its request, "" for none (see `asked_with`).
-    """
-
-    origin: int
+    origin: int  # the number of its origin
     method: str
-    target: str
+    target: str  # path and query
     status: int
     headers: tuple[tuple[str, str], ...]
-    body: bytes
-    wait_ms: float = 0.0
-    asked: str = ""
+    body: bytes  # as it is transferred
+    wait_ms: float = 0.0  # until the server answers
+    request_text: str = ""  # the body of its request, "" for none (see recorded_text)
 
     @cached_property
     def content(self) -> bytes:
@@ -60,10 +56,10 @@ class Answer:
 
 @dataclass(frozen=True)
 class Origin:
-    """A host under a scheme. name: like "https://page.test". group: of a set of connections."""
+    """A host under a scheme."""
 
-    name: str
-    group: int
+    name: str  # like "https://page.test"
+    group: int  # origins of one group share connections
 
     @property
     def host(self) -> str:
@@ -82,31 +78,35 @@ class Origin:
 
 @dataclass(frozen=True)
 class Recording:
-    """What a site answered. url: of the page to load."""
+    """What a site answered."""
 
-    url: str
+    url: str  # of the page to load
     origins: tuple[Origin, ...]
     answers: tuple[Answer, ...]
 
     def pack(self) -> bytes:
         """The recording as a file."""
-        head = {"url": self.url,
-                "origins": [[origin.name, origin.group] for origin in self.origins],
-                "answers": [[answer.origin, answer.method, answer.target, answer.status,
-                             answer.headers, len(answer.body), answer.wait_ms,
-                             *([answer.asked] if answer.asked else [])]
-                            for answer in self.answers]}
+        answers = []
+        for answer in self.answers:
+            row = [answer.origin, answer.method, answer.target, answer.status, answer.headers,
+                   len(answer.body), answer.wait_ms]
+            if answer.request_text:
+                row.append(answer.request_text)
+            answers.append(row)
+        origins = [[origin.name, origin.group] for origin in self.origins]
+        head = {"url": self.url, "origins": origins, "answers": answers}
+
         line = json.dumps(head, separators=(",", ":")).encode("ascii") + b"\n"
-        return b"".join(chain([line], (answer.body for answer in self.answers)))
+        return b"".join([line, *(answer.body for answer in self.answers)])
 
     @cached_property
     def by_place(self) -> Mapping[tuple[int, str, str], Sequence[int]]:
         """The numbers of the answers by origin, method and path without query, in their order."""
-        found: dict[tuple[int, str, str], list[int]] = {}
+        numbers: dict[tuple[int, str, str], list[int]] = {}
         for number, answer in enumerate(self.answers):
-            key = answer.origin, answer.method, _path(answer.target)
-            found.setdefault(key, []).append(number)
-        return found
+            place = answer.origin, answer.method, _path(answer.target)
+            numbers.setdefault(place, []).append(number)
+        return numbers
 
     @cached_property
     def numbers(self) -> Mapping[str, int]:
@@ -132,12 +132,15 @@ def read(path: Path) -> Recording:
 
 
 def _answers(rows: Sequence[Any], content: bytes, at: int) -> Iterator[Answer]:
-    for origin, method, target, status, headers, size, wait_ms, *asked in rows:
+    """The answers of a file's rows, whose bodies begin at a place of its content."""
+    for origin, method, target, status, headers, size, wait_ms, *rest in rows:
+        (text,) = rest or ("",)
         if at + size > len(content):
             raise ValueError("it ends too soon")
-        yield Answer(origin, method, target, status,
-                     tuple((name, value) for name, value in headers),
-                     content[at:at + size], wait_ms, *map(str, asked))
+        yield Answer(
+            origin, method, target, status=status,
+            headers=tuple((name, value) for name, value in headers),
+            body=content[at:at + size], wait_ms=wait_ms, request_text=str(text))
         at += size
 
 
@@ -147,9 +150,11 @@ class Replay:
     """The answers of one load of the page.
 
     What was recorded more than once is answered in the order of the recording, and its last answer
-    is repeated. A request whose parameters differ gets the answer of the same path that has the
-    most equal ones (as WebPageReplay does: pages ask with random numbers and dates). Where the
-    recorded requests of an address differ in their bodies, the most equal body decides likewise.
+    is repeated. A request whose parameters differ from all recorded ones gets the answer of the
+    same path that shares the most of them (as WebPageReplay does: pages send random numbers and
+    dates).
+    Where the recorded requests of an address differ in their bodies, the answer whose request had
+    the most similar body is chosen.
     """
 
     def __init__(self, recording: Recording) -> None:
@@ -169,7 +174,8 @@ class Replay:
 
         exact = [place for place in candidates
                  if self.recording.answers[place].target == target]
-        chosen = self._next(self._asking(exact or self._nearest(candidates, target), body))
+        nearest = exact or self._nearest(candidates, target)
+        chosen = self._next(self._with_body(nearest, body))
         self.given[chosen] = self.given.get(chosen, 0) + 1
         return chosen
 
@@ -183,18 +189,20 @@ class Replay:
         most = max(shared.values())
         return [place for place in candidates if shared[place] == most]
 
-    def _asking(self, candidates: Sequence[int], body: bytes) -> Sequence[int]:
-        """The candidates whose recorded request had the most equal body."""
-        recorded = {place: self.recording.answers[place].asked for place in candidates}
-        if len(set(recorded.values())) == 1:
+    def _with_body(self, candidates: Sequence[int], body: bytes) -> Sequence[int]:
+        """The candidates whose recorded request had the most similar body."""
+        texts = {place: self.recording.answers[place].request_text for place in candidates}
+        if len(set(texts.values())) == 1:
             return candidates
-        asked = asked_with(body)
-        wanted = set(_WORD.findall(asked))
+
+        wanted_text = recorded_text(body)
+        wanted = set(_WORD.findall(wanted_text))
         shared: dict[int, float] = {}
-        for place, words in recorded.items():
-            known = set(_WORD.findall(words))
-            shared[place] = 2.0 if words == asked else len(wanted & known) / max(
-                1, len(wanted | known))
+        for place, text in texts.items():
+            recorded = set(_WORD.findall(text))
+            shared[place] = len(wanted & recorded) / max(1, len(wanted | recorded))
+            if text == wanted_text:
+                shared[place] = 2.0  # more than similar ones
         most = max(shared.values())
         return [place for place in candidates if shared[place] == most]
 
@@ -203,9 +211,9 @@ class Replay:
         return next((place for place in candidates if place not in self.given), candidates[-1])
 
 
-def asked_with(body: bytes) -> str:
+def recorded_text(body: bytes) -> str:
     """The body of a request as recordings keep it: its text, or its digest where it is long."""
-    if len(body) > MOST_ASKED_BYTES:
+    if len(body) > MOST_TEXT_BYTES:
         return hashlib.sha256(body).hexdigest()
     return body.decode("utf-8", "replace")
 
