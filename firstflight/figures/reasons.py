@@ -123,16 +123,17 @@ def _round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> Reason:
     not_asked: list[Limit[T]] = []
     for limit in raisable(change, what_ifs):
         lifted = what_ifs.change(change, (limit,))
-        if lifted is None:
+        if lifted is None or not what_ifs.is_sure(lifted):
             not_asked.append(limit)
-        if lifted is None or not differs(lifted, change, what_ifs):
+            continue
+        if not differs(lifted, change, what_ifs):
             continue
         own_ms = what_ifs.over_repeats_of(change, lifted).saved_ms
         if abs(lifted.saved_ms - own_ms) > MOST_OF * max(lifted.saved_ms, own_ms):
             names.append(limit.name)
         text += f"; with {limit.without} {_effect(change.windows, lifted)}"
     if not_asked and what_ifs.records:
-        text += f"; for want of time nothing was measured with {_without(not_asked)}"
+        text += f"; for want of time too little was measured with {_without(not_asked)}"
     label = ", ".join(names)
     return Reason(label, text, f"{label}{IN_PART}" if not_asked else label)
 

@@ -400,7 +400,7 @@ def causes(change: WindowChange[T, R], tried: Iterable[tuple[Limit[T], ...]],
     found, of_slower = [], []
     for limits in tried:
         lifted = what_ifs.change(change, limits)
-        if lifted is None:
+        if lifted is None or not what_ifs.is_sure(lifted):
             continue
         own = what_ifs.over_repeats_of(change, lifted)
         if lifted.saved_ms * sign(change) <= (1 - EXPLAINED_SHARE) * own.saved_ms * sign(change):

@@ -107,3 +107,18 @@ def test_a_what_if_trial_that_drops_packets_is_repeated_before_it_is_believed() 
     assert {trial.what_if for trial in again} == {"connections"}
     assert len({trial.drawn_rtt_ms for trial in again if trial.initcwnd == 10}) >= 4
     assert [reason.label for reason in reasons_of(change, what_ifs)] == ["same flights"]
+
+
+def test_one_draw_neither_adds_to_a_reason_nor_is_a_cause() -> None:
+    """Without the limit the queue drops packets, and no time was left for repeats."""
+    labels = []
+    for saved_ms in (100.0, -100.0):
+        (change,), what_ifs = asked(lambda without: saves(
+            0.0 if "connections" in without else saved_ms), connections=2)
+        for drops in (0, 9):
+            once = replace(what_ifs, records=[
+                replace(record, queue_drops=drops * ("connections" in record.trial.what_if))
+                for record in what_ifs.records])
+            labels.append([reason.label for reason in reasons_of(change, once)])
+    assert labels == [["round trips, number of connections"], ["round trips"],
+                      ["number of connections"], ["not found"]]
