@@ -64,12 +64,13 @@ def _numbers(known: Published, change: Difference, unit: str,
     if known.absolute is not None:
         allowed = max(WITHIN_PERCENT / 100 * abs(known.absolute), known.error)
         numbers.append(ComparedNumber(change.absolute.value, known.absolute, allowed,
-                                      change.known(change.absolute), unit))
+                                      interval=change.known(change.absolute), unit=unit))
     if known.percent is not None:
         percent = change.printed(of_experiment)
-        numbers.append(ComparedNumber(
-            percent.value, change.as_printed(known.percent, of_experiment),
-            max(WITHIN_POINTS, known.error_points), change.known(percent), "%"))
+        published = change.as_printed(known.percent, of_experiment)
+        allowed = max(WITHIN_POINTS, known.error_points)
+        numbers.append(ComparedNumber(percent.value, published, allowed,
+                                      interval=change.known(percent), unit="%"))
     return numbers
 
 

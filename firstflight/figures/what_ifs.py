@@ -37,19 +37,15 @@ LEAST_ADDED, ADDED_SHARE = 3, 0.25
 
 @dataclass(frozen=True)
 class WhatIfs(ABC, Generic[T, R]):
-    """The what-if trials of a run, and what its workload knows of limits and round trips.
+    """The what-if trials of a run, and what its workload knows of limits and round trips."""
 
-    records: of these trials. sysctls: those that the scenario sets for all of its trials.
-    IDLE: the column of how long the link was idle, "" for none. SECONDS, LONG_SECONDS: that what-if
-    trials may take in guests, besides what follows from the requested ones: if they add to a known
-    reason, and if it is not known otherwise.
-    """
-
-    IDLE: ClassVar[str] = ""
+    IDLE: ClassVar[str] = ""  # the column of how long the link was idle, "" for none
+    # What-if trials may take so long in guests, besides a time that follows from the requested
+    # trials: if they only add to a known reason, and if the reason is not known otherwise.
     SECONDS: ClassVar[float] = 2.0
     LONG_SECONDS: ClassVar[float] = 4.0
-    records: Sequence[R] = ()
-    sysctls: Mapping[str, str] = field(default_factory=dict)
+    records: Sequence[R] = ()  # of the what-if trials
+    sysctls: Mapping[str, str] = field(default_factory=dict)  # the scenario's, of all of its trials
 
     @abstractmethod
     def every_limit(self, trial: T) -> Sequence[Limit[T]]:

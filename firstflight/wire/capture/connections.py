@@ -33,48 +33,39 @@ _REPORTING_QDISCS = frozenset(("netem", "tbf", "htb", "hfsc", "prio", "pfifo", "
 
 
 class Flight(NamedTuple):
-    """The data that a side sent before any of its data was acknowledged.
-
-    at_once: whether the window limited it: it ended with a full segment, and the acknowledgement
-    released another one.
-    """
+    """The data that a side sent before any of its data was acknowledged."""
 
     bytes: int
     segments: int
+    # Whether the window limited it: its last segment is full, and the acknowledgement released
+    # another one.
     at_once: bool
 
 
 @dataclass(frozen=True)
 class Direction:
-    """What one side of a connection sent.
+    """What one side of a connection sent."""
 
-    bytes: new data. mss: of its segments, bytes. retransmitted: number of segments by cause.
-    goodput_kbps: from the first data until all is acknowledged; None if that takes no time.
-    """
-
-    bytes: int = 0
-    mss: int = 0
+    bytes: int = 0  # new data
+    mss: int = 0  # of its segments, bytes
     segments: int = 0
     first_flight: Flight | None = None
-    retransmitted: Counter[str] = field(default_factory=Counter)
+    retransmitted: Counter[str] = field(default_factory=Counter)  # segments by cause
+    # From the first data until all is acknowledged; None if that takes no time.
     goodput_kbps: float | None = None
 
 
 @dataclass(frozen=True)
 class ObservedConnection:
-    """One connection as it was observed. Times in ns since the epoch.
-
-    begun_ns, ended_ns: of its first and its last packet. handshake_ms: None if the handshake was
-    not observed. state: "" if it was opened and closed, else what was missing.
-    """
+    """One connection as it was observed."""
 
     ends: Endpoints
-    begun_ns: int
-    ended_ns: int
-    handshake_ms: float | None
+    begun_ns: int  # of its first packet, since the epoch
+    ended_ns: int  # of its last packet, since the epoch
+    handshake_ms: float | None  # None if the handshake was not observed
     to_client: Direction
     to_server: Direction
-    state: str
+    state: str  # "" if it was opened and closed, otherwise what was missing
 
     @property
     def main(self) -> Direction:

@@ -28,67 +28,54 @@ End = tuple[str, int]  # address and port
 
 
 class Endpoints(NamedTuple):
-    """The two ends of a TCP connection.
+    """The two ends of a TCP connection."""
 
-    client: the end that sent the first SYN, or without a SYN the one with the higher port. server:
-    the other end. client_node, server_node: names of their hosts, "" if not known. also: other
-    addresses that a NAT gave to an end.
-    """
-
-    client: End
-    server: End
-    client_node: str
-    server_node: str
-    also: tuple[End, ...] = ()
+    client: End  # the end that sent the first SYN, or without a SYN the one with the higher port
+    server: End  # the other end
+    client_node: str  # name of its host, "" if not known
+    server_node: str  # name of its host, "" if not known
+    also: tuple[End, ...] = ()  # other addresses that a NAT gave to an end
 
 
 class TcpPackets(NamedTuple):
     """All packets of TCP connections, in arrays: a row for each packet on each link.
 
-    Rows are sorted by connection, then in the order in which packets came to queues. connection:
-    its place in the list of connections. is_sent: whether the link begins at the packet's sender.
-    has_arrived: whether the link ends at its receiver and the packet arrived. link: place of the
-    link in the list of all. seq, ack: absolute. options: offset of TCP's options in the file.
-    options_bytes: how many of them were kept. number, dropped, at_once, discarded: as number,
-    is_dropped, is_dropped_at_once, is_discarded of Packets.
+    Rows are sorted by connection, then in the order in which packets came to queues.
     """
 
-    connection: Numbers
+    connection: Numbers  # its place in the list of connections
     to_client: Flags
-    is_sent: Flags
-    has_arrived: Flags
-    link: Numbers
+    is_sent: Flags  # whether the link begins at the packet's sender
+    has_arrived: Flags  # whether the link ends at its receiver and the packet arrived
+    link: Numbers  # place of the link in the list of all
     time_ns: Numbers
     queued_ns: Numbers
-    number: Numbers
-    seq: Numbers
-    ack: Numbers
+    number: Numbers  # as Packets.number
+    seq: Numbers  # absolute
+    ack: Numbers  # absolute
     flags: Numbers
     payload_bytes: Numbers
     frame_bytes: Numbers
-    options: Numbers
-    options_bytes: Numbers
-    dropped: Flags
-    at_once: Flags
-    discarded: Flags
+    options: Numbers  # offset of TCP's options in the file
+    options_bytes: Numbers  # how many of them were kept
+    dropped: Flags  # as Packets.is_dropped
+    at_once: Flags  # as Packets.is_dropped_at_once
+    discarded: Flags  # as Packets.is_discarded
 
 
 @dataclass
 class Flow:
-    """Datagrams from one end to another, or pings.
+    """Datagrams from one end to another, or pings."""
 
-    kind: "UDP" or "ping". came: how many arrived; a ping arrives when its answer does. least_ms,
-    sum_ms, longest_ms: of the delays of those that arrived.
-    """
-
-    kind: str
+    kind: str  # "UDP" or "ping"
     sender: End
     receiver: End
     from_node: str
     to_node: str
     sent: int = 0
     bytes: int = 0
-    came: int = 0
+    came: int = 0  # how many arrived; a ping arrives when its answer does
+    # Of the delays of those that arrived:
     least_ms: float = math.inf
     sum_ms: float = 0.0
     longest_ms: float = 0.0
@@ -103,31 +90,23 @@ class Flow:
 
 @dataclass
 class Conversations:
-    """The conversations of a capture.
-
-    connections, flows: in the order in which they began. tcp: None without a connection.
-    excluded: number of packets in none of them, by kind.
-    """
+    """The conversations of a capture. Connections and flows are in the order of their beginning."""
 
     connections: list[Endpoints] = field(default_factory=list)
-    tcp: TcpPackets | None = None
+    tcp: TcpPackets | None = None  # None without a connection
     flows: list[Flow] = field(default_factory=list)
-    excluded: Counter[str] = field(default_factory=Counter)
+    excluded: Counter[str] = field(default_factory=Counter)  # packets in none of them, by kind
 
 
 class _Segments(NamedTuple):
-    """The segments of TCP in the order in which they came to queues, in arrays.
+    """The segments of TCP in the order in which they came to queues, in arrays."""
 
-    sender, receiver: an address's number and a port, as 16 + 16 bits. is_syn: whether it opens a
-    connection. has_syn: also a SYN-ACK. link: place of the link that it passed.
-    """
-
-    sender: Numbers
-    receiver: Numbers
+    sender: Numbers  # an address's number and a port, as 16 + 16 bits
+    receiver: Numbers  # likewise
     seq: Numbers
-    is_syn: Flags
-    has_syn: Flags
-    link: Numbers
+    is_syn: Flags  # whether it opens a connection
+    has_syn: Flags  # whether it is a SYN or a SYN-ACK
+    link: Numbers  # place of the link that it passed
 
     def legs(self) -> Numbers:
         """The number of each segment's leg, from 0 on.

@@ -35,34 +35,27 @@ _HIDING = ("prio", "mq", "drr", "ets", "multiq", "qfq")
 
 @dataclass(frozen=True)
 class Qdisc:
-    """One qdisc or class.
-
-    handle, parent: tc's 1:1 is 0x10001. bytes, packets: that left, drops: dropped packets, all
-    counted by the kernel. above: handle of the qdisc or class that hands it packets. rate_kbps:
-    inf without a limit. limit_packets, limit_bytes: None without a limit. loss_percent: None if
-    it is no single number. default_class: handle of the class for packets that no filter matches, 0
-    for none. also: other settings, in tc's words.
-    """
+    """One qdisc or class. A handle of tc's 1:1 is 0x10001."""
 
     kind: str
     is_class: bool
     handle: int
-    parent: int
-    bytes: int = 0
-    packets: int = 0
-    drops: int = 0
-    above: int = _ROOT
-    rate_kbps: float = math.inf
+    parent: int  # a handle
+    bytes: int = 0  # that left, by the kernel's counters
+    packets: int = 0  # that left, by the kernel's counters
+    drops: int = 0  # dropped packets, by the kernel's counters
+    above: int = _ROOT  # handle of the qdisc or class that hands it packets
+    rate_kbps: float = math.inf  # inf for no limit
     burst_bytes: int = 0
     ceiling_burst_bytes: int = 0
     delay_ms: float = 0.0
     jitter_ms: float = 0.0
-    loss_percent: float | None = 0.0
-    limit_packets: int | None = None
-    limit_bytes: int | None = None
+    loss_percent: float | None = 0.0  # None if it is no single number
+    limit_packets: int | None = None  # None for no limit
+    limit_bytes: int | None = None  # None for no limit
     seed: int = 0
-    default_class: int = 0
-    also: tuple[str, ...] = ()
+    default_class: int = 0  # handle of the class for packets that no filter matches; 0 for none
+    also: tuple[str, ...] = ()  # other settings, in tc's words
 
     @property
     def is_shaping(self) -> bool:
@@ -102,17 +95,13 @@ def format_rate(kbps: float) -> str:
 
 @dataclass(frozen=True)
 class DeviceSetting:
-    """All qdiscs and classes of a device from some time on.
+    """All qdiscs and classes of a device from some time on."""
 
-    queues: from the root down. link: the same as wire.delivery models it, None if it does not;
-    `unmodelled` then says why. command: the command that made this setting, "" if not known.
-    """
-
-    time_ns: int
-    queues: tuple[Qdisc, ...] = ()
-    link: Link | None = field(default=None, compare=False)
-    unmodelled: str = ""
-    command: str = field(default="", compare=False)
+    time_ns: int  # since when
+    queues: tuple[Qdisc, ...] = ()  # from the root down
+    link: Link | None = field(default=None, compare=False)  # for wire.delivery, if it can model it
+    unmodelled: str = ""  # why it cannot
+    command: str = field(default="", compare=False)  # that made this setting, "" if not known
 
     @property
     def words(self) -> str:

@@ -42,13 +42,12 @@ OF_HOST = ("rtt_ms", "loss_percent", "loss_burst", "jitter_ms")
 class PopulationHost:
     """One client host of a [[population]]: its share of the arrivals, and its link.
 
-    bandwidth_kbps: of its own link. Where rtt_ms, loss_percent, loss_burst or jitter_ms are not
-    given, the sweep's hold.
+    Where rtt_ms, loss_percent, loss_burst or jitter_ms are not given, the sweep's hold.
     """
 
     share: float
     rtt_ms: float | None = None
-    bandwidth_kbps: float | None = None
+    bandwidth_kbps: float | None = None  # of its own link; None for unlimited
     loss_percent: float | None = None
     loss_burst: float | None = None
     jitter_ms: float | None = None
@@ -299,13 +298,10 @@ class LoadFigure(Figure):
 
 @dataclass(frozen=True)
 class Compared:
-    """What a claim compares: all runs with a window, or the part of a mix with an initial window.
+    """What a claim compares: all runs with a window, or the part of a mix with one window."""
 
-    window: by its name. part: the initial window, None for all.
-    """
-
-    window: str
-    part: int | None = None
+    window: str  # its name, or the mix's
+    part: int | None = None  # the initial window of the part, None for all
 
     @classmethod
     def parse(cls, value: object, where: str) -> Compared:

@@ -162,12 +162,12 @@ def hits(runs: Runs, measured: Sequence[Hit]) -> Table:
     base, experiment = (f"IW {window}" for window in runs.figure.windows[:2])
 
     def columns(group: str) -> tuple[Column, ...]:
-        return (Column(base, "ms", group, 0), Column(experiment, "ms", group, 0),
+        return (Column(base, "ms", group, digits=0), Column(experiment, "ms", group, digits=0),
                 Column("saved", "%", group))
 
-    heads = (Column(name_of(runs.figure.by), is_text=True), Column(base, "%", "hit", 2),
-             Column(experiment, "%", "hit", 2), *columns("own"), *columns("same"),
-             Column("n", digits=0))
+    heads = (Column(name_of(runs.figure.by), is_text=True),
+             Column(base, "%", "hit", digits=2), Column(experiment, "%", "hit", digits=2),
+             *columns("own"), *columns("same"), Column("n", digits=0))
     rows: tuple[tuple[Cell, ...], ...] = tuple(
         (format_value(runs.figure.by, hit.x), hit.share.base.value, hit.share.experiment.value,
          *_cells(hit.own), *_cells(hit.same), hit.same_count)

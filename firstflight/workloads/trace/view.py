@@ -26,25 +26,23 @@ NEAR_NS = 100_000
 
 @dataclass(frozen=True)
 class View:
-    """start_ns: when the first request arrived at the server, the zero of all times here.
-
-    sends: data that the server sent, retransmissions too; one segment at least. tick_ns: the time
-    of any tick of the kernel's clock; 0 where only packets show it.
-    """
+    """What figures, claims and checks read of a trace: its packets, and its window over time."""
 
     trial: TraceTrial
     exchange: Exchange
     samples: tuple[WindowSample, ...]
-    start_ns: int
-    sends: tuple[Segment, ...]
+    start_ns: int  # when the first request arrived at the server, the zero of all times here
+    sends: tuple[Segment, ...]  # data that the server sent, retransmissions too; never empty
     groups: tuple[SendGroup, ...]
-    tick_ns: int = 0
+    tick_ns: int = 0  # the time of any tick of the kernel's clock; 0 where only packets show it
 
     def seconds(self, time_ns: int) -> float:
+        """A packet's time in seconds after the first request."""
         return (time_ns - self.start_ns) / 1e9
 
     @cached_property
     def replayed(self) -> Replay:
+        """The comparison of all samples with the TCP's rules."""
         return replay(self.trial, self.exchange, self.samples, self.tick_ns)
 
     # What claims compare; at_s: from when on, or at which time ------------------
@@ -233,7 +231,10 @@ METRICS = {
 
 def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample],
             tick_ns: int = 0) -> View:
-    """Raises FirstFlightError where the capture holds no request, or no data for it."""
+    """The view of a trace. tick_ns: as in View.
+
+    Raises FirstFlightError where the capture holds no request, or no data for it.
+    """
     request = next((segment for segment in exchange.at_server
                     if not segment.to_client and segment.payload_bytes), None)
     if request is None:
@@ -242,8 +243,8 @@ def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSampl
                   if segment.to_client and segment.payload_bytes)
     if not sends:
         raise FirstFlightError(f"{trial.id}: the server sent no data")
-    return View(trial, exchange, tuple(samples), request.time_ns, sends,
-                tuple(groups_of(exchange)), tick_ns)
+    return View(trial, exchange, tuple(samples), start_ns=request.time_ns, sends=sends,
+                groups=tuple(groups_of(exchange)), tick_ns=tick_ns)
 
 
 def stored(trial: TraceTrial, folder: Path) -> View:
