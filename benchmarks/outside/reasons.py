@@ -16,8 +16,9 @@ reason is right or wrong:
 - a limit that was requested is not named, but without it alone the saving changes its sign, or by
   more than two thirds of the larger: wrong.
 - a limit is the cause: without it less than 30 % of the change is left.
-- limits hide a saving: without one of them the larger window saves time; or without all of them, and
-  with one of them alone it does not. Limits that protect: without one the larger window takes longer.
+- limits hide a saving: without one of them the larger window saves time; or without all of them,
+  and with one of them alone it does not. Limits that protect: without one the larger window takes
+  longer.
 - the same flights: without all limits, or one, the larger window saves nothing either.
 - may be chance: the interval of the saving holds zero.
 
