@@ -207,4 +207,5 @@ def test_the_first_packet_that_differs_between_two_kernels_is_named(patch: Path,
     assert found["first"]["number"] > 20 and len(found["first"]["before"]) == 4
     assert found["first"]["first"] != found["first"]["second"], "the words show what differs"
     assert found["totals"][0]["packets"] != found["totals"][1]["packets"]
-    assert all(end["packets"] > 1000 and end["dropped"] > 0 for end in found["ends"])
+    assert all(of_kernel["packets"] > 1000 and of_kernel["dropped"] > 0
+               for of_kernel in found["totals"])
