@@ -20,6 +20,9 @@ class ConnectionEvidence(NamedTuple):
     # Segments, by TCP_INFO at accept; None where that was not read.
     initial_window: int | None = None
     where: str = ""  # as " of connection 2"; "" for the only one
+    # Until so many bytes have come the client is not woken (SO_RCVLOWAT): the least and the most,
+    # where the packets do not show which; 0 where it is woken by each segment.
+    awaited_bytes: tuple[int, int] = (0, 0)
 
 
 class Body(NamedTuple):

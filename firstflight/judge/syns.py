@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from firstflight.base.comparison import Comparison
 from firstflight.judge.shared_evidence import SharedEvidence
-from firstflight.model.receiver import first_window, window_unit
+from firstflight.model.receiver import enlarged_for, first_window, window_unit
 from firstflight.net.headers import PUSH, TIMESTAMP_BYTES
 from firstflight.net.segments import Segment
 from firstflight.setting.setting import LinkSetting
@@ -26,7 +26,8 @@ def compare_all_syns(evidence: SharedEvidence) -> Iterator[Comparison]:
     for connection in evidence.connections:
         yield from compare_syns(evidence.setting, evidence.client_sysctls, evidence.server_sysctls,
                                 wire=connection.exchange, has_scale=evidence.is_exact,
-                                judges_server=evidence.knows_server)
+                                judges_server=evidence.knows_server,
+                                awaited_bytes=connection.awaited_bytes)
 
 
 def compare_segment_size(evidence: SharedEvidence) -> Iterator[Comparison]:
@@ -54,14 +55,14 @@ def compare_segment_size(evidence: SharedEvidence) -> Iterator[Comparison]:
 
 
 def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mapping[str, str],
-                 wire: Exchange, has_scale: bool, judges_server: bool = True
-                 ) -> Iterator[Comparison]:
+                 wire: Exchange, has_scale: bool, judges_server: bool = True,
+                 awaited_bytes: tuple[int, int] = (0, 0)) -> Iterator[Comparison]:
     """Compare each SYN and SYN-ACK that left with what follows from both hosts' settings.
 
     A server offers what the client offered. client, server: the sysctls of each host
     (TcpParameters.host_settings). has_scale: whether the scale follows from the buffers alone; on
     other kernels it also follows from net.core.rmem_max. judges_server: whether the SYN-ACKs are
-    those of a server that we know.
+    those of a server that we know. awaited_bytes: as of a ConnectionEvidence.
     """
     buffers = buffer_sizes(setting.with_buffers(client), RECEIVE)
     asks = sysctl(client, "ecn") == "1"
@@ -85,9 +86,11 @@ def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mappin
         for offered in offers_of(wire.syn_acks, False, takes, was_repeated=was_repeated):
             yield from judged(offered).compare_with(judged(of_server), "server")
 
-    window = _first_window(setting, buffers)
+    least, most = (_first_window(setting, enlarged_for(awaited, buffers))
+                   for awaited in awaited_bytes)
+    expected = f"{least}" if least == most else f"{least} to {most}"
     for value in dict.fromkeys(segment.window for segment in wire.syns):
-        yield Comparison(value == window, f"client's first window {value}", f"{window}")
+        yield Comparison(least <= value <= most, f"client's first window {value}", expected)
 
 
 def _first_window(setting: LinkSetting, buffers: tuple[int, int]) -> int:

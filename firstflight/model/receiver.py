@@ -377,6 +377,15 @@ def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS,
     return scaled(first_window(initrwnd, buffers, syn_mss), unit or window_unit(buffers))
 
 
+def enlarged_for(awaited_bytes: int, buffers: tuple[int, int]) -> tuple[int, int]:
+    """A receive buffer's first and largest size where a program awaits so many bytes at once.
+
+    It has to hold them, as far as the largest one can (tcp_set_rcvlowat).
+    """
+    first, most = buffers
+    return max(first, 2 * min(awaited_bytes, most // 2)), most
+
+
 def first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS) -> int:
     """The first window: half of the buffer in whole segments, or the route's if that is smaller."""
     return min(initrwnd, buffers[0] // 2 // syn_mss) * syn_mss

@@ -207,6 +207,20 @@ PERCENTILES = (10, 25, 50, 75, 90, 95, 99, 99.9)
 # TCP_TIMEOUT_INIT: a handshake that takes so long had a retransmission, after which TCP begins with
 # a window of one segment (tcp_init_transfer; RFC 5681, 3.1).
 REPEATED_MS = 1000.0
+MOST_HEAD_BYTES = 64  # of what load_server.py writes before a body
+
+
+def awaited_by_client(exchange: Exchange, most_bytes: int) -> tuple[int, int]:
+    """The least and the most bytes that the client of a connection awaits: those of its response.
+
+    load_client.py is woken once its response's body could be there. most_bytes: of any response,
+    for one that has not left whole.
+    """
+    from_server = [segment for segment in exchange.at_server if segment.to_client]
+    sent_bytes = max((segment.end - 1 for segment in from_server), default=0)
+    least_bytes = max(0, sent_bytes - MOST_HEAD_BYTES)
+    has_ended = any(segment.is_fin for segment in from_server)
+    return least_bytes, sent_bytes if has_ended else max(most_bytes, least_bytes)
 
 
 @dataclass(frozen=True)
@@ -243,7 +257,10 @@ class LoadEvidence:
     @property
     def shared(self) -> SharedEvidence:
         """What the checks look at that other workloads have, too: the sampled connections."""
-        connections = [ConnectionEvidence(exchange) for exchange in self.sampled]
+        connections = []
+        for exchange in self.sampled:
+            awaited_bytes = awaited_by_client(exchange, self.trial.most_bytes)
+            connections.append(ConnectionEvidence(exchange, awaited_bytes=awaited_bytes))
         return SharedEvidence(
             self.trial, connections, client_sysctls=self.sysctls, server_sysctls=self.sysctls,
             is_exact=self.has_scale)

@@ -132,6 +132,12 @@ class LoadTrial(LinkSetting):
         return named_curve(self.sizes)
 
     @property
+    def most_bytes(self) -> int:
+        """The size of the largest response's body."""
+        _, most_bytes = self.size_curve[-1]
+        return math.ceil(most_bytes)
+
+    @property
     def deadline_s(self) -> float:
         """Seconds of the network's time after which the run is given up."""
         return self.duration_s + 120.0

@@ -11,7 +11,8 @@ import numpy
 import pytest
 
 from firstflight.base.comparison import Comparison
-from firstflight.net.headers import ACK, MSS
+from firstflight.judge.syns import compare_all_syns
+from firstflight.net.headers import ACK, FIN, MSS
 from firstflight.runs.results import checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED, columns_of, value_of
 from firstflight.workloads.load import record, verify
@@ -367,6 +368,22 @@ def test_no_flight_on_the_wire_is_longer_than_the_window(flights: list[int],
                                                          found: list[bool]) -> None:
     run = replace(evidence({}), flights={"10.0.1.1": flights, "10.0.1.9": [99]})
     assert held(verify._compare_flight_on_wire(run)) == found
+
+
+@pytest.mark.parametrize(("segments", "ends", "window", "is_expected"), [
+    (3, True, 64_240, True), (3, True, 65_535, False),
+    (71, True, 65_535, True), (71, True, 64_240, False),
+    # Of a response that has not left whole the client may await more: up to 110 kB here.
+    (3, False, 65_535, True), (3, False, 64_239, False), (71, False, 64_240, False)])
+def test_a_response_of_more_than_the_receive_buffer_enlarges_the_clients_first_window(
+        segments: int, ends: bool, window: int, is_expected: bool) -> None:
+    """load_client.py is woken by the whole response (SO_RCVLOWAT), for which Linux makes room."""
+    talk = Conversation().handshake(OFFERED, window=window).flight(*range(segments))
+    if ends:
+        talk.send(900, True, ACK | FIN, seq=1 + segments * MSS, ack=96)
+    run = replace(evidence({}, response_bytes=110_000), sampled=(talk.read(),))
+    compared = [each for each in compare_all_syns(run.shared) if "first window" in each.observed]
+    assert held(iter(compared)) == [is_expected]
 
 
 @pytest.mark.parametrize(("given", "fills"), [
