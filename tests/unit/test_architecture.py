@@ -199,7 +199,7 @@ sys.exit(f"{{loaded}}" if loaded else status)
     assert done.returncode == 0, done.stderr
 
 
-def test_no_circle_between_files() -> None:
+def test_no_file_imports_itself_by_way_of_others() -> None:
     done: set[str] = set()
 
     def visit(module: str, above: tuple[str, ...]) -> None:

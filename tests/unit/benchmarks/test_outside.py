@@ -104,7 +104,7 @@ With this:
 """
 
 
-def test_commands_their_lines_and_the_program() -> None:
+def test_a_documents_commands_lines_and_program_are_read() -> None:
     found, program, configuration = examples.examples(TEXT)
     assert [command for command, _ in found] == ["./run.sh --rtt 25 --iw 10",
                                                  "./run.sh --users users.csv"]
@@ -114,7 +114,7 @@ def test_commands_their_lines_and_the_program() -> None:
     assert found[1][1] == ["3 of 3"]
 
 
-def test_a_line_that_is_not_printed_is_told() -> None:
+def test_a_line_that_is_not_printed_is_found_missing() -> None:
     assert examples.missing("a table \n  of 2 rows\n", ["a table", "  of 2 rows"]) == []
     assert examples.missing("a table\nof 3 rows\n", ["a table", "of 2 rows"]) == ["of 2 rows"]
 

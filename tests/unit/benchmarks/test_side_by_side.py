@@ -172,7 +172,7 @@ def test_without_observations_nothing_is_judged() -> None:
     assert judged(CASE, [sent_again(1)], [], [sent_again(1)]).compared  # real time, at least
 
 
-def test_the_cases() -> None:
+def test_each_case_has_one_script_and_known_causes() -> None:
     cases, causes = side_by_side.cases((side_by_side.CASES / "cases.toml").read_text())
     names = [case.name for case in cases]
     assert len(names) == len(set(names)) >= 30
@@ -231,8 +231,8 @@ def test_a_short_queue_is_that_of_the_bytes_that_will_be_sent() -> None:
     assert any(trial.earlier_bytes for trial in requested)
 
 
-def test_what_is_off_counts_and_the_worst_are_told(passed: Record,
-                                                   capsys: pytest.CaptureFixture[str]) -> None:
+def test_deviations_are_counted_and_the_worst_are_listed_first(
+        passed: Record, capsys: pytest.CaptureFixture[str]) -> None:
     assert passed.model_ms is not None and passed.model_latency_ms is not None
     late = replace(passed, total_ms=passed.model_ms + 1.5)
     slow = replace(passed, latency_ms=passed.model_latency_ms - 0.2)
@@ -245,7 +245,7 @@ def test_what_is_off_counts_and_the_worst_are_told(passed: Record,
     assert "ms: --seed 7 --only" in told[0]
 
 
-def test_what_was_sent_again_is_predicted_or_not() -> None:
+def test_unpredicted_retransmissions_are_listed_with_both_numbers() -> None:
     again = stored.load("queue_timer").judge()
     other = replace(again, retransmissions=2)
     tally = tallied(again, other)

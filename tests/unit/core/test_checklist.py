@@ -44,7 +44,7 @@ def test_a_row_of_a_load_says_of_which_connections() -> None:
     assert all(bool(row.of_load) == (LOAD in row.judges) for row in LIST)
 
 
-def test_what_several_workloads_compare_alike_stands_in_the_list() -> None:
+def test_checks_that_workloads_share_are_compared_by_the_list() -> None:
     """Only what a fetch, a page or a trace has more of is its own."""
     shared = {row.name for row in LIST if row.compare is not None}
     assert shared == {"size", "digest", "path", "TCP options", "segment size", "initial window",

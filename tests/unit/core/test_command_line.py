@@ -80,9 +80,9 @@ def test_no_thread_is_waited_for_once_memory_has_run_out() -> None:
 
 @pytest.mark.parametrize("error", [
     FirstFlightError("damaged"), KeyboardInterrupt(), no_space(), MemoryError(), KeyError("x")])
-def test_where_something_was_measured_before_an_error_that_is_told(
-        error: BaseException, capsys: pytest.CaptureFixture[str],
-        monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_an_error_after_measuring_says_that_the_same_command_resumes(
+        error: BaseException, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch,
+        tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     ended(raising(error))
     assert "is kept" not in capsys.readouterr().err
@@ -128,7 +128,7 @@ def test_ctrl_c_stays_ignored_where_the_caller_wants_it(handler: signal.Handlers
     assert met == [after]
 
 
-def test_a_signal_interrupts() -> None:
+def test_a_signal_raises_keyboard_interrupt() -> None:
     with pytest.raises(KeyboardInterrupt):
         signals.interrupt(signal.SIGINT, sys._getframe())
     with pytest.raises(KeyboardInterrupt):
@@ -157,8 +157,9 @@ def test_a_parser_says_one_line_and_knows_the_version(capsys: pytest.CaptureFixt
     assert shown.value.code == 0 and capsys.readouterr().out == f"First Flight {__version__}\n"
 
 
-def test_a_mistake_of_ours_is_told_in_a_line(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
-                                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_internal_error_is_one_line_and_a_crash_file(monkeypatch: pytest.MonkeyPatch,
+                                                        tmp_path: Path,
+                                                        capsys: pytest.CaptureFixture[str]) -> None:
     """Whatever a library has put into its exception; all of it stands in the file."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert ended(raising(ValueError("one\ntwo\x1b[2J" + "1" * 400_000))) == FAILED
@@ -312,7 +313,7 @@ def test_a_word_that_no_flag_means_is_one_line(line: str, here: Path,
 
 
 @pytest.mark.parametrize("line", ["--readable folder -- true", "--readable file -- true"])
-def test_what_may_be_read_is_accepted(line: str, here: Path) -> None:
+def test_a_valid_command_line_is_accepted(line: str, here: Path) -> None:
     assert experiment.main([experiment.READ_ONLY, *line.split()]) == 0
 
 

@@ -151,8 +151,7 @@ def test_repeats_share_their_cells_weight_in_a_median() -> None:
 
 
 @pytest.mark.parametrize("share", [None, 0.5])
-def test_two_weeks_have_other_responses_and_the_same_ones_stand_beside(
-        share: float | None) -> None:
+def test_a_difference_of_two_weeks_also_has_that_of_the_same_responses(share: float | None) -> None:
     """In the base's week far responses count five times what they do in the experiment's."""
     rows = [row._replace(weight=5 * row.weight) if row.cell == "far" and row.window == BASE
             else row for row in table()]

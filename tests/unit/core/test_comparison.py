@@ -174,7 +174,7 @@ def test_a_population_is_drawn_client_by_client_and_no_cell_is_a_draw() -> None:
         "b: +2.0 ms in the mean of 2 cells. No cell was measured twice, so there is no interval.")
 
 
-def test_trials_that_do_not_count_are_left_out_of_a_comparison() -> None:
+def test_trials_that_do_not_count_are_excluded_from_a_comparison() -> None:
     failed = run({(20, 3, 1): -103.0, (80, 3, 1): 313.0, (80, 3, 2): 316.0, (80, 3, 3): 319.0})
     told = compared_runs.report([("one", BASE), ("two", failed)])
     (finding,) = told.findings
@@ -237,7 +237,7 @@ def test_runs_of_every_kind_are_compared_by_their_own_time(kind: type[Record], m
         "Nothing: the runs record the same facts.")
 
 
-def test_runs_without_a_common_cell_and_of_nothing() -> None:
+def test_runs_without_a_common_cell_or_a_measurement_are_refused() -> None:
     with pytest.raises(UsageError, match="two: shares no cell with one"):
         compared_runs.report([("one", BASE), ("two", run({(1, 3, 1): 1.0}))])
     empty = RunData(Path("results/x/run"), {}, [Record(None, True)])
@@ -245,6 +245,6 @@ def test_runs_without_a_common_cell_and_of_nothing() -> None:
         compared_runs.report([("one", empty), ("two", BASE)])
 
 
-def test_runs_of_one_name_are_told_apart_by_their_folder(tmp_path: Path) -> None:
+def test_compared_runs_are_named_by_the_folder_that_distinguishes_them(tmp_path: Path) -> None:
     folders = [tmp_path / "a" / "1", tmp_path / "a" / "2", tmp_path / "b" / "3"]
     assert list(compared_runs.names(folders).values()) == ["1", "2", "b"]

@@ -79,7 +79,7 @@ def test_a_number_is_not_cut_where_a_piece_ends(monkeypatch: pytest.MonkeyPatch)
     (b"{" + b",".join(b'"%d": 0' % key for key in range(1001)) + b"}", "more than 1,000 keys"),
     (b'{"log": {"entries": [[' + b"0," * (3 << 20) + b"0]]}}", "more than 2 MB .* in entry 1"),
     (b'{"a": [' + b"0," * (3 << 20) + b"0]}", "more than 2 MB .* in the value of 'a'")])
-def test_what_cannot_be_read_is_told(content: bytes, why: str) -> None:
+def test_json_that_cannot_be_read_is_refused_with_the_reason(content: bytes, why: str) -> None:
     with pytest.raises(ValueError, match=why):
         read(content)
     assert gc.isenabled()

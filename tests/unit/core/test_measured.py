@@ -195,7 +195,7 @@ def test_a_quiet_run_does_not_mention_that_it_resumed(tmp_path: Path,
     assert len(run.records) == 4 and capsys.readouterr().err == ""
 
 
-def test_progress_is_told_of_each_trial_and_of_those_that_were_there(
+def test_progress_counts_new_trials_and_those_that_were_there(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     told = []
 
@@ -230,9 +230,9 @@ def test_a_part_is_the_latest_partial_run_as_soon_as_it_holds_something(tmp_path
 
 
 @pytest.mark.parametrize(("interval_s", "rows"), [(-1.0, [None, 1, 2, 3]), (1e3, [None] * 4)])
-def test_run_json_says_now_and_then_what_the_file_holds(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval_s: float, rows: list[int | None]
-        ) -> None:
+def test_run_json_is_updated_at_intervals_with_the_files_rows(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval_s: float,
+        rows: list[int | None]) -> None:
     monkeypatch.setattr(measuring, "SEAL_INTERVAL_S", interval_s)
     engine = Engine()
     run = measure(study(), OneMachine(engine), requested(tmp_path))
@@ -339,7 +339,7 @@ def test_a_run_that_ends_early_has_the_kernel_of_what_it_measured(tmp_path: Path
     assert taken.facts["kernel"] == "7.2"
 
 
-def test_what_an_interrupted_run_of_a_shorter_list_has_is_kept(tmp_path: Path) -> None:
+def test_a_longer_list_keeps_the_trials_of_an_interrupted_run(tmp_path: Path) -> None:
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(longer(4), OneMachine(Engine(dies_before=2)), refining(tmp_path))
     engine = Engine()
@@ -500,7 +500,7 @@ def test_the_number_of_a_trial_is_no_axis_of_the_sample() -> None:
     assert sorted({each.partition("/")[0] for each in kept_ids(trials)}) == ["1.0", "2.0", "3.0"]
 
 
-def test_of_many_cells_an_even_share_is_considered() -> None:
+def test_an_even_share_of_many_cells_is_considered_for_the_sample() -> None:
     values = [float(each) for each in range(2 * MOST_CELLS + 1)]
     looked_at = values[::3]  # three times as many as are looked at, rounded up
     chosen = [float(each.partition("/")[0]) for each in kept_ids([Placed(each) for each in values])]

@@ -74,7 +74,7 @@ def test_columns_are_the_trials_then_the_records_and_the_verdict_last() -> None:
     assert columns_of(LaterRecord)[4:6] == ("jitter_ms", "ok")
 
 
-def test_what_is_written_is_read(path: Path) -> None:
+def test_written_records_are_read_back(path: Path) -> None:
     rows = [record(20.5, lost=0, cause='a "b", c'), record(error="no\nanswer", ok=False,
             verdict=FAIL, verdict_reason="RTT: observed 1, expected 2", total_ms=None),
             record(measured_at="2024-01-01", total_ms=-1.5)]
@@ -279,7 +279,7 @@ def test_numbers_that_nobody_measured_are_refused(path: Path, old: str, new: str
         read_records(path, Record)
 
 
-def test_which_parameters_distinguish_trials() -> None:
+def test_only_parameters_that_vary_by_themselves_distinguish_trials() -> None:
     """An uplink that follows the bandwidth is none, nor is what is the same for all."""
     assert records.varied({"mss": [1460] * 4, "rtt_ms": [20, 20, 50, 50],
                            "bandwidth_kbps": [1, 2, 1, 2], "uplink_kbps": [10, 20, 10, 20],
@@ -347,7 +347,7 @@ class Cluster:
                 batches.measure(payload, Engine(9), kind_of, {"cpus": 2}, self.folder))
 
 
-def test_many_machines_give_what_one_gives(tmp_path: Path) -> None:
+def test_many_machines_give_the_records_of_one(tmp_path: Path) -> None:
     requested = study(40)
     captured = {requested.trials[3].id, requested.trials[30].id}
     many = ManyMachines(Cluster(tmp_path), {"kernel_known": True, "kernel_source": "97a3"})
@@ -439,8 +439,8 @@ def test_bytes_that_are_no_result_are_refused(how: str, tmp_path: Path) -> None:
                        else DAMAGED[how](content))
 
 
-def test_what_inflates_beyond_any_batch_is_refused(tmp_path: Path,
-                                                   monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_batch_that_inflates_beyond_the_limit_is_refused(tmp_path: Path,
+                                                           monkeypatch: pytest.MonkeyPatch) -> None:
     requested = batch()
     content = measured(requested, tmp_path)
     monkeypatch.setattr(batches, "FILE_BYTES", 100)

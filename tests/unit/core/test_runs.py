@@ -354,7 +354,7 @@ def test_a_run_of_another_scenario_is_refused(tmp_path: Path) -> None:
      "invalid literal for int"),
     (lambda: (stored_load.study(), stored_load.run().records), {"sizes": "zz"},
      "paper/paper_figure1_cdf.csv: has no series")])
-def test_an_edited_trial_that_nobody_can_ask_for_is_named_by_its_row(
+def test_an_edited_trial_that_is_invalid_is_refused_by_its_row(
         tmp_path: Path, stored: Callable[[], tuple[Any, Sequence[Any]]], value: dict[str, str],
         why: str) -> None:
     requested, (good, other, *_) = stored()

@@ -76,7 +76,7 @@ def test_a_scenario_nested_deeper_than_20_levels_is_refused() -> None:
             scenario_file.parsed("x", text.replace("x = ", "x = [") + "]")
 
 
-def test_a_stored_run_is_told_by_the_file_of_its_name_as_it_is_today() -> None:
+def test_a_stored_run_has_the_scenario_file_of_today() -> None:
     today = scenario_file.find("zhao2019")
     for kept in ("", "# Another claim."):
         assert scenario_file.of_run("zhao2019", kept).text == today.text
@@ -114,7 +114,7 @@ def test_a_key_of_many_parts_is_refused_before_it_is_read(
         scenario_file.parsed("long", text.format(".".join([part] * 60_000)))
 
 
-def test_what_only_looks_like_a_long_key_is_read() -> None:
+def test_a_text_that_looks_like_a_long_key_is_read() -> None:
     text = f'note = "{".".join("abcdefghijklmnopqrstuvwxyz")}"\nnumber = [1.5, 2.5]\na.b.c = 1\n'
     assert scenario_file.parsed("short", text).raw["a"] == {"b": {"c": 1}}
 
@@ -263,7 +263,7 @@ def test_a_published_file_lies_in_paper(tmp_path: Path, file: str) -> None:
             read(file, folder=tmp_path / "paper")
 
 
-def test_published_times_and_what_is_lacking(tmp_path: Path) -> None:
+def test_published_times_are_read_and_a_wrong_number_is_refused(tmp_path: Path) -> None:
     windows = published.buckets("paper_figure2.csv")
     assert windows["3"].level == 489.81 and windows["3"].absolute is None
     rows = published.buckets("marrama2012.csv", "FAST")

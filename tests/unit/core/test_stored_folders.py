@@ -50,7 +50,7 @@ def ended(main: Any, words: Sequence[str], capsys: pytest.CaptureFixture[str]) -
 @pytest.mark.parametrize("content", [DEEP, '{"command": 5}', '{"virtual_s": 1e400}', "{", "[]",
                                      '{"command": [[]]}', '{"left": ' + "[" * 50 + "]" * 50 + "}",
                                      "\udcff", '{"wall_s": ' + "9" * 9999 + "}"], ids=range(9))
-def test_a_damaged_command_json(content: str, tmp_path: Path) -> None:
+def test_a_damaged_command_json_is_refused(content: str, tmp_path: Path) -> None:
     (tmp_path / "capture.pcapng").write_bytes(packets())
     (tmp_path / "command.json").write_text(content, errors="surrogateescape")
     with pytest.raises(RecordsError, match=r"command\.json: is damaged \("):
@@ -64,7 +64,7 @@ def test_a_command_of_another_version_is_read(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("wrong", WRONG, ids=repr)
-def test_each_fact_of_a_run_in_a_wrong_shape_is_a_line_or_read(
+def test_a_fact_of_a_run_in_a_wrong_shape_is_refused_in_one_line_or_read(
         wrong: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home, known = stored("packetdrill", tmp_path)
     names = {*known, "trials", "partial", "first_record_after_s", "resumed", "asked", "systems"}
@@ -79,8 +79,8 @@ def test_each_fact_of_a_run_in_a_wrong_shape_is_a_line_or_read(
     assert refused > 9
 
 
-def test_a_run_json_nested_too_deep_is_one_line(tmp_path: Path,
-                                                capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_run_json_nested_too_deep_is_refused_in_one_line(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     home, _ = stored("zhao2019", tmp_path)
     (home / "run.json").write_text(DEEP)
     assert ended(plot.main, ["--run", str(home)], capsys) == (
@@ -108,7 +108,7 @@ def with_column(home: Path, column: str, value: str) -> None:
     ("zhao2019", "own_server", "5"), ("zhao2019", "own_server", DEEP), ("small", "window", "1e15"),
     ("small", "window", ""), ("small", "clients", "iw3"), ("packetdrill", "sysctls", "x")],
     ids=range(11))
-def test_a_stored_value_that_no_trial_can_have_is_one_line(
+def test_a_stored_value_that_no_trial_can_have_is_refused_in_one_line(
         name: str, column: str, value: str, tmp_path: Path,
         capsys: pytest.CaptureFixture[str]) -> None:
     home, _ = stored(name, tmp_path)
@@ -119,9 +119,9 @@ def test_a_stored_value_that_no_trial_can_have_is_one_line(
         compare_runs.run(parse(["--compare", str(home), str(home)]))
 
 
-def test_values_that_do_not_go_together_are_a_line(
-        tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-        ) -> None:
+def test_stored_values_that_break_a_program_are_reported_in_one_line(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str],
+        monkeypatch: pytest.MonkeyPatch) -> None:
     """Whatever code meets them: here a sum that none of its checks foresees."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     home, _ = stored("zhao2019", tmp_path)
@@ -153,7 +153,7 @@ def commit(folder: Path, *words: str) -> str:
                            *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
-def test_the_project_is_told_by_its_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
+def test_a_runs_facts_have_the_projects_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
     commit(tmp_path, "init", "-q")
     (tmp_path / "file").write_text("one")
     commit(tmp_path, "add", "file")
@@ -169,7 +169,7 @@ def test_the_project_is_told_by_its_commit_and_whether_it_was_changed(tmp_path: 
     assert provenance.of_this_machine(tmp_path)["project"]["changed"] is True
 
 
-def test_the_machine_and_its_tools_are_told(tmp_path: Path) -> None:
+def test_a_runs_facts_have_the_machine_and_its_tools(tmp_path: Path) -> None:
     told = provenance.of_this_machine(tmp_path)
     assert told["machine"] == {"kernel": platform.release(), "cpus": os.cpu_count(),
                                "processor": provenance.processor(), "system": provenance.system()}
@@ -192,7 +192,7 @@ def test_the_machine_and_its_tools_are_told(tmp_path: Path) -> None:
      "nginx/1.26.3, built with OpenSSL 3.5.1 1 Jul 2025"),
     ("echo nginx version: nginx/1.22.1", "nginx/1.22.1"), ("true", ""),
     ("echo 'nginx: error: a library is missing'; exit 127", "")])
-def test_nginx_tells_itself_and_the_library_that_it_runs_with(
+def test_a_runs_facts_have_nginx_and_the_library_that_it_runs_with(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str) -> None:
     """On standard error; one that does not start is none."""
     (tmp_path / "nginx").write_text(
@@ -231,8 +231,8 @@ def test_a_fetch_takes_its_programs_time_in_a_guest(client: str, guest_s: float)
     assert study.kind.guest_s(replace(study.trials[0], client=client)) == guest_s
 
 
-def test_it_takes_as_long_as_the_last_such_run_took(tmp_path: Path,
-                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_expected_time_is_that_of_the_last_such_run(tmp_path: Path,
+                                                        monkeypatch: pytest.MonkeyPatch) -> None:
     study = study_of("ietf78_connections")
     count = len(study.trials)
     monkeypatch.setattr(expected, "KEPT", tmp_path)

@@ -619,7 +619,7 @@ def test_a_window_that_stays_is_told_to_the_client_and_has_its_buffer() -> None:
 @pytest.mark.parametrize(("typed", "windows"), [
     ("45", [45]), ("27,45", [27, 45]), ("45,fixed", [45, "fixed"]), ("27, 45, FIXED", [
         27, 45, "fixed"])])
-def test_fixed_stands_behind_the_windows(typed: str, windows: list[Any]) -> None:
+def test_the_word_fixed_is_read_behind_the_windows(typed: str, windows: list[Any]) -> None:
     assert FLAGS["initrwnd"].listed(typed) == windows
 
 

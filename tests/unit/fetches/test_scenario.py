@@ -256,7 +256,7 @@ def judged(of: BarFigure, exact: bool = True) -> tuple[Bar, ...]:
     ({"absolute": 60.0, "percent": 10.0, "error": 40.0}, REPRODUCED),
     ({"absolute": 100.0, "percent": 15.0, "error_points": 5.0}, REPRODUCED),
 ])
-def test_a_word_on_both_sides_of_its_limits(changes: dict[str, Any], word: str) -> None:
+def test_a_bars_result_changes_at_its_limits(changes: dict[str, Any], word: str) -> None:
     (bar,) = judged(panel(bucket(1000.0, 900.0, **changes)))
     assert bar.result.outcome == word, bar.result.test
     assert bool(bar.result.test) == bool(word)
@@ -419,7 +419,7 @@ def test_overlapping_intervals_leave_it_open(first: Any, second: Any, absolute: 
 
 # What is gained under random loss beyond the lossless network -------------------------
 
-def test_recovery_is_what_is_gained_beyond_the_lossless_network() -> None:
+def test_a_bar_of_losses_counts_what_is_gained_beyond_the_lossless_network() -> None:
     figure = replace(FIGURE, kind="loss", by="loss_percent")
     bars = (bucket(1000, 900, "0", value=0.0),
             *(bucket(1000, 800, label, value=value, absolute_interval=ends)

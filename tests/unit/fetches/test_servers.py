@@ -91,7 +91,7 @@ def question(own: dict[str, Any], client: str | None = None, **lists: Any) -> Tr
     return trial
 
 
-def test_a_question_about_ones_own_server() -> None:
+def test_a_question_about_ones_own_server_has_its_command_and_paths() -> None:
     trial = question(COMMAND, response_bytes=[20000])
     assert trial.server == OWN and trial.client == "libcurl" and "-own-" in trial.id
     job = trial.job()
@@ -102,7 +102,7 @@ def test_a_question_about_ones_own_server() -> None:
     assert json.loads(text)["command"] == COMMAND["command"], "a column keeps its blanks"
 
 
-def test_its_own_certificate_makes_it_https() -> None:
+def test_a_server_with_its_own_certificate_is_fetched_over_https() -> None:
     own = {**COMMAND, "ca": "/c/root.pem", "name": "example.org", "url_path": "/page?x=1",
            "folders": ["/srv/mine"]}
     trial = question(own, response_bytes=[20000], http=["2"])
@@ -123,7 +123,7 @@ def test_a_scenario_is_measured_with_ones_own_server_instead() -> None:
         ("builtin", False), (OWN, True)}
 
 
-def test_its_repeats_have_the_bytes_of_the_first() -> None:
+def test_a_repeat_with_other_bytes_than_the_first_is_refused() -> None:
     mine = replace(PLAIN, trial=replace(PLAIN.trial, server=OWN, own_server=json.dumps(COMMAND)))
     assert mine.judge().counts
     assert "as it came at first" in mine.said("server", sha256="0" * 64).judge().error

@@ -183,7 +183,7 @@ def test_repeats_that_are_all_the_same_have_an_interval_of_no_width(
     assert all(bucket.difference.absolute.interval for bucket in others)
 
 
-def test_the_interval_of_the_mean_of_a_single_cell() -> None:
+def test_the_mean_of_one_cell_has_an_interval_from_two_values_on() -> None:
     assert mean_interval((5.0,)) is None
     assert mean_interval((5.0, 5.0)) == (5.0, 5.0)
     assert mean_interval((1.0, 2.0)) == (1.0, 2.0)

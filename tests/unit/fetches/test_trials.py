@@ -118,7 +118,7 @@ def test_a_trial_with_every_parameter_names_its_captures_and_files(tmp_path: Pat
     assert len(set(paths)) == len(paths)
 
 
-def test_partial_and_covering(tmp_path: Path) -> None:
+def test_trials_cover_a_scenario_only_with_all_of_its_cells(tmp_path: Path) -> None:
     scenario = small(tmp_path)
     assert KIND.has_all_cells(expand(scenario), expand(scenario, Overrides({}, repeat=5)))
     assert KIND.has_all_cells(expand(scenario), expand(scenario, lists(initcwnd=[3, 10])))
@@ -245,7 +245,7 @@ def drawn(random: Random) -> Sweep:
 
 
 @pytest.mark.parametrize("seed", range(8))
-def test_what_is_multiplied_is_what_there_is(seed: int) -> None:
+def test_a_sweep_counts_the_cells_and_trials_that_it_makes(seed: int) -> None:
     random = Random(seed)
     sweep = drawn(random)
     cells = sweep.cells

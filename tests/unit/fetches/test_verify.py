@@ -246,8 +246,8 @@ def test_a_body_is_held_against_what_was_sent_and_what_was_asked() -> None:
     (NEWEST, {"flight": [11_830]}, {"buffer_bytes": 0}, True),
     (NEWEST, {}, {"buffer_bytes": 0}, False), (RESUMED, {"tickets": [255, 255]}, {}, False),
     (RESUMED, {"flight": [9]}, {}, True), (RESUMED, {"flight": [4000]}, {}, False)])
-def test_tls_is_as_asked(of: Stored, tls: dict[str, Any] | None, requested: dict[str, Any],
-                         is_so: bool) -> None:
+def test_the_check_of_tls_compares_the_report_with_the_request(
+        of: Stored, tls: dict[str, Any] | None, requested: dict[str, Any], is_so: bool) -> None:
     seen = evidence(of, **requested)
     if tls is not None:
         seen.report["tls"].update(tls)

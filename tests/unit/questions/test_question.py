@@ -95,8 +95,8 @@ def test_chance_is_asked_a_hundred_times_unless_said() -> None:
     ({"rtt_ms": [20, 50], "bandwidth_kbps": [1e3, 1e4]},
      [("map", "map", "rtt_ms", "bandwidth_kbps")]),
     ({"rtt_ms": [20, 50], "initcwnd": [1, 2, 3, 4, 5, 6, 7]}, [("map", "map", "rtt_ms", "")])])
-def test_what_varies_decides_on_the_figure(lists: dict[str, list[Any]],
-                                           figures: list[tuple[str, ...]]) -> None:
+def test_the_varied_parameters_decide_on_a_questions_figures(
+        lists: dict[str, list[Any]], figures: list[tuple[str, ...]]) -> None:
     requested = study(**lists)
     assert requested.whole and [(each.name, each.kind, each.by, each.down) for each in
                             requested.scenario.figures] == [
@@ -122,7 +122,7 @@ def test_a_map_for_each_window_and_what_else_varies() -> None:
     assert len(requested.trials) == 2 * 2 * 2 * 3
 
 
-def test_more_maps_than_a_reader_takes_in_are_left_out_and_told(
+def test_more_maps_than_a_reader_takes_in_are_left_out_with_a_sentence(
         monkeypatch: pytest.MonkeyPatch) -> None:
     assert "maps are shown" not in finding(report(), "map").sentence
     monkeypatch.setattr(grid, "MOST_MAPS", 0)
@@ -263,7 +263,7 @@ def test_another_servers_cliff_is_its_own() -> None:
 
 @pytest.mark.parametrize("what", [search.CHAIN, search.RESPONSE, search.EARLY])
 @pytest.mark.parametrize("http", ["1.1", "2"])
-def test_what_was_not_seen_on_the_wire_is_not_told(what: str, http: str) -> None:
+def test_a_cliffs_sentence_has_only_what_was_observed_on_the_wire(what: str, http: str) -> None:
     """Of another's server there is the limit alone, with and without a record."""
     trial = replace(GOOD.trial, server="nginx", http=http, chain_bytes=0)
     unseen = replace(GOOD, trial=trial, flight_segments=None, flight_bytes=None,
@@ -312,7 +312,8 @@ def test_a_response_has_its_cliff_too() -> None:
 
 
 @pytest.mark.parametrize(("shift", "is_as_the_model_has_it"), [(0, True), (500, False)])
-def test_whether_model_and_packets_agree(shift: int, is_as_the_model_has_it: bool) -> None:
+def test_a_cliff_agrees_with_the_model_only_at_the_models_byte(
+        shift: int, is_as_the_model_has_it: bool) -> None:
     study = registry.cliff_question(search.CHAIN, Overrides({**WITH_FLAGS, "initcwnd": [3]}))
     (agrees, *_), *_ = registry.cliffs(search.CHAIN, study, lambda some: by_model(some, shift))
     assert agrees is is_as_the_model_has_it
@@ -320,7 +321,7 @@ def test_whether_model_and_packets_agree(shift: int, is_as_the_model_has_it: boo
 
 # Measured in guests, at 50 ms: the largest response that leaves at once after 600 s of silence.
 @pytest.mark.parametrize(("restart", "fits"), [("1", 14_438), ("0", 89_734)])
-def test_how_much_leaves_at_once_after_a_pause(restart: str, fits: int) -> None:
+def test_the_cliff_after_a_pause_depends_on_the_restart(restart: str, fits: int) -> None:
     """On a kept connection, by the client that can pause: neither needs a flag."""
     sysctl = f"net.ipv4.tcp_slow_start_after_idle={restart}"
     question = registry.cliff_question(search.RESPONSE, Overrides(
@@ -347,7 +348,7 @@ def test_of_sizes_beyond_one_that_does_not_fit_none_is_taken() -> None:
         f"  {found.again_bytes} bytes leave at once again, since more had been sent before")
 
 
-def test_the_ends_of_the_range_are_told() -> None:
+def test_a_cliff_beyond_either_end_of_the_range_is_reported_as_open() -> None:
     question = registry.cliff_question(search.CHAIN, Overrides({**WITH_FLAGS, "initcwnd": [100]}))
     sysctls = question.head.sysctls  # buffers as large as that window needs
     (all_fit,) = search.search(search.CHAIN, question.trials, sysctls,

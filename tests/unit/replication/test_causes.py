@@ -123,7 +123,7 @@ def agree(report: Report) -> dict[Any, Any]:
     return dict(zip(table.column("causes"), table.column("agree")))
 
 
-def test_what_was_measured_decides() -> None:
+def test_slower_measurements_reproduce_fewer_published_numbers() -> None:
     """A tenth longer under the last window that acts smaller, and fewer numbers agree."""
     def slower(record: Record) -> Record:
         assert record.total_ms is not None
@@ -159,7 +159,7 @@ def test_what_lacks_in_between_agrees_with_nothing_there() -> None:
         assert (lacking.tables, lacking.chart) == (whole.tables, whole.chart)
 
 
-def test_bounds_of_an_agreement() -> None:
+def test_a_bar_agrees_within_the_bounds_of_its_published_number() -> None:
     bounds = analysis.tolerance(AsPublished("x", 10, 5, 3))
 
     def agrees(saved_ms: float, known: Published, truncated: bool = False) -> bool:
