@@ -117,6 +117,7 @@ def _chance(change: WindowChange[T, R]) -> Reason:
 
 
 def _round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> Reason:
+    """That the saving is round trips, and what the window would save without each limit."""
     text = (f"{what_ifs.sent(change)}, and the link is idle"
             f" {format_number(idle_saved_ms(change, what_ifs), 1)} ms less")
     names = ["round trips"]
@@ -149,50 +150,66 @@ def differs(lifted: WindowChange[T, R], change: WindowChange[T, R], what_ifs: Wh
 # Where nothing changed -----------------------------------------------------------------
 
 def _why_unchanged(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Reason]:
+    """Why a larger window changed nothing: one reason; [] where it was not measured why."""
     if what_ifs.cannot_differ(change):
         return [what_ifs.same(change)]
     limits = what_ifs.limits(change.experiment.requested)
     all_lifted = what_ifs.change(change, limits)
     if all_lifted is None:
         return []
-    window = change.windows[1]
+
     alone = [(limit, lifted) for limit in limits
              if (lifted := what_ifs.change(change, (limit,))) is not None]
-    protecting = [(limit, lifted) for limit, lifted in alone
-                  if sign(lifted) < 0 and what_ifs.is_sure(lifted)]
+    sure = [(limit, lifted) for limit, lifted in alone if what_ifs.is_sure(lifted)]
+    protecting = [(limit, lifted) for limit, lifted in sure if sign(lifted) < 0]
     if protecting:
-        cases = join_words([f"with {limit.without} {window} segments take"
-                            f" {format_number(-lifted.saved_ms, 1)} ms longer"
-                            for limit, lifted in protecting])
-        names = _names([limit for limit, _ in protecting])
-        return [Reason(names, f"the {names} protect{'s' * (len(protecting) == 1)}: {cases}",
-                       f"protects: {names}")]
+        return [_protected(change.windows[1], protecting)]
     if sign(all_lifted) <= 0:
-        freeing = [(limit,) for limit, lifted in alone
-                   if sign(lifted) > 0 and what_ifs.is_sure(lifted)]
+        freeing = [(limit,) for limit, lifted in sure if sign(lifted) > 0]
         return [_cause(change, freeing, what_ifs) if freeing else what_ifs.same(change)]
-    saved = format_number(all_lifted.saved_ms, 1)
-    gain = f"with {_without(limits)} {window} segments save {saved} ms"
-    back = [(limit, what_ifs.change(change, others))
-            for limit, others in zip(limits, all_but_one(limits) or [()])]
-    if any(lifted is None for _, lifted in back):
+    return _hidden(change, limits, all_lifted, what_ifs)
+
+
+def _protected(window: int, protecting: Sequence[tuple[Limit[T], WindowChange[T, R]]]) -> Reason:
+    """That a window would take longer without some limits. protecting: these, and the changes."""
+    cases = join_words([f"with {limit.without} {window} segments take"
+                        f" {format_number(-lifted.saved_ms, 1)} ms longer"
+                        for limit, lifted in protecting])
+    names = _names([limit for limit, _ in protecting])
+    protect = "protects" if len(protecting) == 1 else "protect"
+    return Reason(names, f"the {names} {protect}: {cases}", f"protects: {names}")
+
+
+def _hidden(change: WindowChange[T, R], limits: Sequence[Limit[T]],
+            all_lifted: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Reason]:
+    """Which limits hide a saving: those that alone take it away again; [] where not measured.
+
+    all_lifted: the change without all limits, which saves time.
+    """
+    with_one = [(limit, what_ifs.change(change, others))
+                for limit, others in zip(limits, all_but_one(limits) or [()])]
+    if any(lifted is None for _, lifted in with_one):
         return []
-    hiding = [limit for limit, lifted in back if lifted is not None and sign(lifted) <= 0
+
+    saved = format_number(all_lifted.saved_ms, 1)
+    gain = f"with {_without(limits)} {change.windows[1]} segments save {saved} ms"
+    hiding = [limit for limit, lifted in with_one if lifted is not None and sign(lifted) <= 0
               and all_lifted.saved_ms - lifted.saved_ms > max(tolerance_ms(all_lifted),
                                                               lifted.half_ms)]
-    if hiding:
-        names = _names(hiding)
-        takes = "each alone takes that away" if len(hiding) > 1 else "it alone takes that away"
-        return [Reason(names, f"the {names}: {gain}, and {takes}", f"hides: {names}")]
-    names = _names(limits)
-    return [Reason(names, f"several limits together ({names}): {gain}, and none of them alone"
-                   " takes that away", "hide together")]
+    if not hiding:
+        names = _names(limits)
+        return [Reason(names, f"several limits together ({names}): {gain}, and none of them alone"
+                       " takes that away", "hide together")]
+    names = _names(hiding)
+    takes = "each alone takes that away" if len(hiding) > 1 else "it alone takes that away"
+    return [Reason(names, f"the {names}: {gain}, and {takes}", f"hides: {names}")]
 
 
 # Harm, and savings that idle time does not account for ---------------------------------
 
 def _cause(change: WindowChange[T, R], causes: Sequence[tuple[Limit[T], ...]],
            what_ifs: WhatIfs[T, R]) -> Reason:
+    """That limits are the cause: what the window would do without each of these sets of limits."""
     cases = join_words([f"with {_without(limits)} {_effect(change.windows, lifted)}"
                         for limits in causes
                         if (lifted := what_ifs.change(change, limits)) is not None])
@@ -212,6 +229,7 @@ def _not_found(change: WindowChange[T, R], tried: Sequence[tuple[Limit[T], ...]]
 
 
 def _effect(windows: tuple[int, int], lifted: WindowChange[T, R]) -> str:
+    """Such as "10 segments save 34.6 ms". windows: of base and experiment."""
     base, window = windows
     if may_be_chance(lifted):
         return f"what {window} segments change may be chance"

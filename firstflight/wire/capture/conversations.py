@@ -235,6 +235,7 @@ class _Reader:
         return self.names[int(self.home[code >> 16])]
 
     def read(self) -> Conversations:
+        """The conversations of the capture, and how many packets belong to none, by kind."""
         headers, excluded = self.headers, self.result.excluded
         self._tcp(numpy.flatnonzero(headers.protocol == TCP))
         self._datagrams(numpy.flatnonzero(headers.protocol == UDP))
@@ -252,6 +253,10 @@ class _Reader:
     # TCP
 
     def _tcp(self, rows: Numbers) -> None:
+        """Add the TCP connections, up to MOST_CONNECTIONS, and their packets. rows: those of TCP.
+
+        A leg is what one link shows of a connection; a NAT may give its legs other addresses.
+        """
         if not len(rows):
             return
         headers = self.headers.at(rows)
@@ -271,6 +276,7 @@ class _Reader:
                                  f" {MOST_CONNECTIONS}"] += int((~kept).sum())
             self._tcp(rows[kept])
             return
+
         turns = numpy.argsort(firsts)
         leg, firsts = numpy.argsort(turns)[leg], firsts[turns]
 
@@ -310,6 +316,7 @@ class _Reader:
     # Others
 
     def _datagrams(self, rows: Numbers) -> None:
+        """Add the flows of UDP. rows: its packets."""
         headers, body = self.headers, self.headers.body[rows]
         # A hash of each datagram's content: it is the same on every link that it passes.
         content = headers.identification[rows].astype(numpy.uint64)
@@ -325,6 +332,7 @@ class _Reader:
                     ends=ends)
 
     def _pings(self, rows: Numbers) -> None:
+        """Add pings as flows, and count other ICMP as excluded. rows: of ICMP and ICMPv6."""
         headers = self.headers
         kinds, is_4 = headers.byte(headers.body[rows]), headers.protocol[rows] == ICMP
         is_request = kinds == numpy.where(is_4, _ECHO, _ECHO6)

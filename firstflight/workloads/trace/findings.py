@@ -113,10 +113,12 @@ def _title(scenario: TraceScenario, figure: TraceFigure, trace: str, tcp: str) -
 # Tables ------------------------------------------------------------------------------
 
 def _overview(scenario: TraceScenario, figure: TraceFigure, views: Views) -> Table:
+    """A row for each trace of a figure: what was sent and lost, and how the rules judged it."""
     columns = (TCP, *map(Column, ("segments", "lost", "retransmitted", "timeouts",
                                   "largest window")),
                Column("longest RTT", "ms"), Column("finished", "s", digits=3),
                Column("in recovery, not judged"), Column("window as its rules say"))
+
     of_curves = [views.repeats(curve) for curve in figure.curves]
     records = [record for repeats in of_curves for record in repeats]
     count = max(map(len, of_curves))
@@ -129,6 +131,7 @@ def _overview(scenario: TraceScenario, figure: TraceFigure, views: Views) -> Tab
 
 
 def _cells(record: TraceRecord) -> tuple[Cell, ...]:
+    """The cells of _overview after the title."""
     if record.verdict == SKIPPED or not record.ok:
         return (*[None] * 8, "skipped" if record.ok else "failed")
     checked, wrong = _judged_samples([record])
@@ -218,6 +221,7 @@ def context_of(trials: Iterable[TraceTrial]) -> tuple[str, ...]:
 
 
 def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views) -> TraceChart:
+    """A row of plots for each curve; for a curve without a record that counts, why it has none."""
     records = [views.record(curve) for curve in figure.curves]
     rows = []
     for curve, record in zip(figure.curves, records):
@@ -338,6 +342,7 @@ def _warm_against(measured: ByThinkTime, smaller: int, larger: int) -> list[str]
 
 
 def _when(thinks: Sequence[float], all_thinks: Sequence[float]) -> str:
+    """After which of all think times, in seconds, something holds, in words."""
     if len(thinks) == len(all_thinks):
         return "after every think time"
     if list(thinks) == list(all_thinks[-len(thinks):]):

@@ -328,12 +328,14 @@ class _Replayer:
         return sends
 
     def _compare(self, sample: WindowSample) -> None:
+        """Compare a sample with the rules, or take its window over where they do not judge it."""
         self.written = max(self.written, self.outstanding_end + sample.notsent_bytes)
         if not self.candidates:
             return
         if not self.is_shown:
             self.unjudged += 1
             return
+
         observed = (sample.cwnd, sample.ssthresh)
         if is_recovering(sample):
             self._unsettle()
