@@ -100,7 +100,7 @@ def test_times_out_of_range_are_bounded(tmp_path: Path, modified_ns: int) -> Non
     assert 0 <= (tmp_path / "a").stat().st_mtime_ns <= LAST_NS
 
 
-def test_nothing_runs_with_its_owners_rights(tmp_path: Path) -> None:
+def test_a_received_file_loses_its_setuid_and_setgid_bits(tmp_path: Path) -> None:
     Sent(tmp_path, file(b"a", mode=0o106777))
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o777
 

@@ -90,7 +90,7 @@ def test_format_duration_writes_seconds_minutes_and_hours(seconds: float, writte
     ("it took 5 ms or 3 % more", "it took 5\u00a0ms or 3\u00a0% more"),
     ("1 ± 2 s", "1\u00a0±\u00a02\u00a0s"), ("5 msgs and 6 s/x", "5 msgs and 6 s/x"),
     ("10 segments, 3 kbit/s", "10\u00a0segments, 3\u00a0kbit/s"), ("a ms", "a ms")])
-def test_numbers_hold_to_their_units(text: str, tight: str) -> None:
+def test_a_number_and_its_unit_are_joined_by_a_no_break_space(text: str, tight: str) -> None:
     assert words.keep_units_together(text) == tight
 
 

@@ -40,7 +40,7 @@ def test_a_row_has_a_name_of_its_own_and_stands_with_what_looks_at_the_same() ->
     assert all(row.judges and set(row.judges) <= set(WORKLOADS) for row in LIST)
 
 
-def test_a_row_of_a_load_says_of_which_connections() -> None:
+def test_a_check_names_connections_of_a_load_if_and_only_if_it_judges_loads() -> None:
     assert all(bool(row.of_load) == (LOAD in row.judges) for row in LIST)
 
 

@@ -106,7 +106,7 @@ def test_output_that_could_not_be_written_is_not_tried_again(error: OSError) -> 
     os.close(reading)
 
 
-def test_a_status_is_the_commands_own_and_its_words_are_out(
+def test_a_command_ends_with_the_status_that_its_main_returns(
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "argv", ["x", "--a", "b"])
     seen: list[Sequence[str]] = []
@@ -135,7 +135,8 @@ def test_a_signal_raises_keyboard_interrupt() -> None:
         signals.interrupt(signal.SIGINT, None)
 
 
-def test_a_package_that_is_not_installed_is_one_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_package_that_is_not_installed_is_reported_in_one_line(
+        capsys: pytest.CaptureFixture[str]) -> None:
     def main(words: Sequence[str]) -> int:
         raise ModuleNotFoundError("No module named 'numpy.x'", name="numpy.x")
     assert ended(main) == CANNOT
@@ -301,14 +302,14 @@ def refused(program: str, words: Sequence[str], here: Path,
 @pytest.mark.parametrize("path", PATHS, ids=("empty", "name", "path", "nul"))
 @pytest.mark.parametrize(("program", "line"), [
     (program, line) for program, lines in TAKES_PATH.items() for line in lines])
-def test_a_flag_with_an_impossible_path_is_one_line(program: str, line: str, path: str, here: Path,
-                                                    capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_flag_with_an_impossible_path_is_reported_in_one_line(
+        program: str, line: str, path: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused(program, words_of(line, path=path), here, capsys)
 
 
 @pytest.mark.parametrize("line", ALONE, ids=range(len(ALONE)))
-def test_a_word_that_no_flag_means_is_one_line(line: str, here: Path,
-                                               capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_word_that_no_flag_means_is_reported_in_one_line(
+        line: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     refused("run.sh", words_of(line), here, capsys)
 
 
@@ -325,8 +326,8 @@ def test_a_valid_command_line_is_accepted(line: str, here: Path) -> None:
     "--results {} --rtt 5 --dry-run",
     "--export json {} --rtt 5 --dry-run", "--users {}", "--compare {} {}", "--check {}",
     "--scenario {}", "--ca {} --server-command x --rtt 5"])
-def test_a_folder_that_may_not_be_entered_is_one_line(line: str, here: Path,
-                                                      capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_folder_that_may_not_be_entered_is_reported_in_one_line(
+        line: str, here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (here / "closed").mkdir(mode=0o700)
     words = words_of(line, path=str(here / "closed" / "x.toml"))
     os.seteuid(65534)

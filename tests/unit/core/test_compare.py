@@ -65,7 +65,7 @@ def test_a_difference_is_base_less_experiment(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_weights_count_where_the_estimator_has_them(name: str) -> None:
+def test_weights_change_the_result_of_weighted_estimators_alone(name: str) -> None:
     estimator, weighted = ESTIMATORS[name]
     made, even = (difference(rows, BASE, EXPERIMENT, estimator) for rows in (
         table(), [row._replace(weight=1.0) for row in table()]))
@@ -299,7 +299,7 @@ def test_values_are_alike_where_all_of_the_interval_is_small(difference: Ends, w
     assert equivalent(difference, 5) == word
 
 
-def test_results_are_counted_and_told() -> None:
+def test_counted_results_stand_in_one_order_and_sentence() -> None:
     counted = counts([REPRODUCED, "", NOT_REPRODUCED, REPRODUCED, UNDECIDED])
     assert counted == {REPRODUCED: 2, UNDECIDED: 1, DIRECTION: 0, NOT_REPRODUCED: 1}
     assert list(counted) == [word for word in OUTCOMES if word != REBUILT]

@@ -62,7 +62,8 @@ def test_a_million_empty_gzip_files_in_a_row_are_refused() -> None:
     (gzip.compress(b"abc", mtime=0)[:-1], "cut off"), (b"\x1f\x8b", "cut off"),
     (gzip.compress(b"a", mtime=0) + b"more", "damaged"), (lzma.compress(b"a"), r"by xz: .*\(unxz\)"),
     (b"BZh9", "bunzip2"), (b"PK\x03\x04", "unzip"), (b"\x28\xb5\x2f\xfd", "unzstd")])
-def test_what_cannot_be_inflated_is_told(content: bytes, why: str, tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_inflated_is_refused_with_the_reason(
+        content: bytes, why: str, tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_bytes(content)
     with pytest.raises(OSError, match=why):

@@ -350,8 +350,8 @@ def test_a_longer_list_keeps_the_trials_of_an_interrupted_run(tmp_path: Path) ->
 @pytest.mark.parametrize("other", [
     {"version": "2"}, {"fresh": True}, {"refining": None}, {"kernel": "7.3"}, {"edited": True},
     {"sysctls": "[sysctls]\n\"net.ipv4.tcp_sack\" = 0\n"}, {"failed": True}, {"no capture": True}])
-def test_what_is_not_the_same_is_measured(tmp_path: Path, other: dict[str, Any],
-                                          monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_earlier_runs_trial_is_measured_again_unless_all_is_the_same(
+        tmp_path: Path, other: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     kept = refining(tmp_path) if "no capture" not in other else replace(
         refining(tmp_path), keep_captures=False)
     if "no capture" in other:

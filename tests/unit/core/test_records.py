@@ -169,7 +169,7 @@ def test_a_damaged_file_names_the_place(path: Path, old: str, new: str, words: s
     assert str(path) in str(caught.value) and words in str(caught.value)
 
 
-def test_a_results_file_that_is_missing_is_one_line(path: Path) -> None:
+def test_a_results_file_that_is_missing_is_reported_in_one_line(path: Path) -> None:
     with pytest.raises(RecordsError, match="cannot be read: No such file"):
         read_records(path, Record)
 
@@ -492,7 +492,7 @@ def test_a_worker_gets_each_trial_as_it_was_requested(name: str) -> None:
                                                       "repeat": 1}
 
 
-def test_packets_come_back_as_they_were(tmp_path: Path) -> None:
+def test_a_batch_brings_back_the_packets_of_the_trials_that_keep_them(tmp_path: Path) -> None:
     requested = batch()
     content = measured(requested, tmp_path)
     assert parts(content)[1]["captures"]["client"] == 9 and parts(content)[2][:9] == b"p" * 9

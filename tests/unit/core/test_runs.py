@@ -319,9 +319,8 @@ CHANGES: dict[str, tuple[Callable[[list[str]], list[str]], str]] = {
 
 @pytest.mark.parametrize("how", CHANGES)
 @pytest.mark.parametrize("complete", [True, False])
-def test_changed_rows_are_noticed(tmp_path: Path, how: str, complete: bool,
-                                  capsys: pytest.CaptureFixture[str]) -> None:
-    """On loading they are told; on resuming they are not carried on."""
+def test_a_run_with_changed_rows_is_reported_when_loaded_and_never_resumed(
+        tmp_path: Path, how: str, complete: bool, capsys: pytest.CaptureFixture[str]) -> None:
     requested = study(10, 20, 30, 40)
     run = open_run(tmp_path, requested)
     measure(run, 10, 20, 30)

@@ -62,7 +62,7 @@ def test_a_name_with_a_folder_above_finds_no_scenario(tmp_path: Path,
         scenario_file.find("../small", tmp_path / "within")
 
 
-def test_a_scenario_file_that_is_no_text_is_one_line(tmp_path: Path) -> None:
+def test_a_scenario_file_that_is_no_text_is_reported_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="scenarios/small.toml: cannot be read"):
         scenario_file.find("small", tmp_path)
@@ -182,7 +182,7 @@ def test_a_misspelt_key_is_answered_by_the_near_key_alone() -> None:
         schema.read(Example, {**LEAST, "initcwmd": 3}, "here")
 
 
-def test_tables_have_defaults_and_names() -> None:
+def test_each_table_of_a_list_overrides_the_defaults() -> None:
     raw = {"net": [{"name": "a"}, {"name": "b", "initcwnd": 3}]}
     first, second = schema.read_tables(Example, raw, "net", "file",
                                        defaults={"rtt_ms": [1], "initcwnd": 10})
@@ -196,7 +196,7 @@ def test_a_key_that_has_to_be_a_table_is_refused_otherwise() -> None:
         schema.table({"defaults": [1]}, "defaults", "file")
 
 
-def test_lists_may_repeat_or_be_empty_where_that_is_said() -> None:
+def test_a_list_may_repeat_values_or_be_empty_only_where_its_reader_allows_it() -> None:
     share = schema.number("shares_percent")
     assert schema.values(share, distinct=False)([50, 50], "here") == (50, 50)
     assert schema.values(share, empty=True)([], "here") == ()
@@ -306,8 +306,8 @@ def test_an_unknown_percentile_is_an_error(share: float) -> None:
     ((1.0, 2.0, 3.0), (0.1, 0.5, 1.1), "from 0.1 to 1.1"), ((1.0, 2.0), (-0.1, 0.9), "within 0"),
     ((1.0, 2.0), (0.5, 0.5), "must rise"), ((1.0,), (0.5, 0.9), "found 1 and 2"),
     ((0.0, 2.0), (0.5, 0.9), "positive"), ((1.0, float("nan")), (0.5, 0.9), "not sorted")])
-def test_a_bad_curve_says_what_is_wrong(values: tuple[float, ...], cdf: tuple[float, ...],
-                                        message: str) -> None:
+def test_a_curve_that_is_no_distribution_is_refused_with_the_reason(
+        values: tuple[float, ...], cdf: tuple[float, ...], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         CdfCurve("somewhere", values, cdf)
 
@@ -346,7 +346,7 @@ def test_a_tail_needs_one_percentile_before_it_and_the_last_may_be_98() -> None:
     assert made.values[:2] == (1.0, 10.0) and made.values[-1] == pytest.approx(200)
 
 
-def test_each_quantity_goes_on_to_its_own_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_curve_of_each_quantity_ends_at_its_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
     """The two ends are the same number, as it happens."""
     monkeypatch.setattr(curves, "BANDWIDTH_ENDS_KBPS", (9.6, 20_000.0))
     ends = {quantity: network_curve(quantity, "AvgDC").values[-1]
@@ -358,8 +358,8 @@ def test_each_quantity_goes_on_to_its_own_end(monkeypatch: pytest.MonkeyPatch) -
     ((1.0, 2.0), (0.98, 1.0), 9.0), ((1.0, 2.0, 3.0), (0.1, 0.97, 1.0), 9.0),
     ((1.0, 2.0, 3.0), (0.1, 1.0, 1.0), 9.0), ((1.0, 2.0, 3.0), (0.1, 0.99, 1.0), 2.0),
     ((2.0, 2.0, 3.0), (0.1, 0.99, 1.0), 9.0)])
-def test_other_curves_stay_as_they_are(values: tuple[float, ...], cdf: tuple[float, ...],
-                                       highest: float) -> None:
+def test_a_curve_that_ends_at_1_or_beyond_the_limit_is_not_continued(
+        values: tuple[float, ...], cdf: tuple[float, ...], highest: float) -> None:
     curve = CdfCurve("somewhere", values, cdf)
     assert curve.continued(highest) is curve
 

@@ -130,7 +130,8 @@ def cells_of(scenario: Scenario, records: Sequence[Record]) -> PublishedCells:
     return cells
 
 
-def test_raw_values_set_defects_apart(scenario: Scenario, stored: list[Record]) -> None:
+def test_raw_values_mark_published_cells_with_defects_and_compare_the_others(
+        scenario: Scenario, stored: list[Record]) -> None:
     cells = cells_of(scenario, stored)
     rows, of_trial = cells.rows, cells.of_trial
     assert len(rows) == len(of_trial) == 128 and all(row.n == 1 for row in rows)

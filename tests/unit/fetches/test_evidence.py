@@ -230,7 +230,8 @@ def test_a_tick_makes_a_difference_that_a_verdict_would_see() -> None:
 
 @pytest.mark.parametrize(("off_ms", "is_first"), [(0.0, True), (0.099, True), (0.101, False),
                                                   (-0.099, True), (-0.101, False)])
-def test_the_first_word_stands_where_the_times_are_near(off_ms: float, is_first: bool) -> None:
+def test_the_first_prediction_counts_where_its_times_are_within_a_tenth_of_a_ms(
+        off_ms: float, is_first: bool) -> None:
     first, again = predicted()
     seen = shifted(total_ms=first.total_ms + off_ms)
     seen = replace(seen, report={**seen.report, "latency_ms": first.latency_ms})

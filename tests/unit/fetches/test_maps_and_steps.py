@@ -211,7 +211,7 @@ def test_a_larger_window_has_a_darker_line_whatever_its_place_in_the_file(tmp_pa
     assert looks == {"IW3": 1, "IW10": 2}
 
 
-def test_a_curve_steps_at_the_byte() -> None:
+def test_a_curve_that_jumps_is_computed_at_the_byte_where_it_does() -> None:
     """Not at the next of the points that are drawn; a slope has no more points than asked."""
     known = _steep(range(0, 10_001, 100), lambda x: 100.0 if x < 4321 else 200.0)
     assert known[4320] == 100.0 and known[4321] == 200.0 and len(known) < 120

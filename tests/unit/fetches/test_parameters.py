@@ -142,7 +142,7 @@ def test_what_a_published_set_up_did_is_installed(switches: dict[str, Any], word
     assert not any(words in command for command in usual) and trial.id != plain.id
 
 
-def test_whole_megabits_are_as_they_were_asked() -> None:
+def test_a_rate_is_rounded_down_to_whole_megabits_where_that_is_requested() -> None:
     assert switched(integer_kbps=5e5, bandwidth_kbps=3000.0).down_kbps == 3000
     assert switched(integer_kbps=5e5, bandwidth_kbps=1999.0).down_kbps == 1000
     assert switched(uplink_kbps=999.0).up_kbps == 999
@@ -640,6 +640,6 @@ def test_a_window_at_the_end_of_16_bits_is_not_modelled(windows: int, modelled: 
     assert ("model" in failed_checks(trial.judge())) == modelled
 
 
-def test_an_ample_window_grows() -> None:
+def test_the_receive_window_that_is_lifted_grows() -> None:
     trial = replace(GOOD.trial, rwnd_growth="fixed")
     assert lifted("receive-window", trial).rwnd_growth == "grows"

@@ -340,7 +340,7 @@ def test_few_repeats_that_happened_to_be_alike_are_no_certainty() -> None:
     assert bar.result.outcome == REPRODUCED
 
 
-def test_results_are_counted() -> None:
+def test_the_results_of_a_figures_bars_are_counted_in_a_sentence() -> None:
     bars = [bucket(1000, 900, absolute=ms) for ms in (100, 90, 300, -5, None)]
     counted = judge_bars(panel(*bars), (), exact=True).counts
     assert counted == {REPRODUCED: 2, UNDECIDED: 0, DIRECTION: 1, NOT_REPRODUCED: 1}

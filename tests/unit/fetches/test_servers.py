@@ -134,7 +134,7 @@ def test_a_repeat_with_other_bytes_than_the_first_is_refused() -> None:
 @pytest.mark.parametrize("server", [
     OwnServer("serve  --root  'a  b'"), OwnServer("serve {p}", "/ok", "/page?id=1", "own.pem",
                                                   "example.org", ("here", "/srv"))])
-def test_what_is_said_of_a_server_is_read_back_from_its_column(server: OwnServer) -> None:
+def test_an_own_server_is_read_back_from_its_column(server: OwnServer) -> None:
     assert "  " not in server.text and server_of(server.text) == server
 
 
@@ -242,7 +242,7 @@ def test_all_of_it_leaves_right_behind_the_hello_or_fills_the_window(
     assert all(each.passed for each in zero_rtt.compare_early_data(evidence)) == holds
 
 
-def test_a_trial_with_it_runs_in_newer_programs_with_a_server_that_takes_it(
+def test_a_trial_with_early_data_runs_in_newer_programs_with_a_server_that_takes_it(
         tmp_path: Any) -> None:
     (trial,) = early_trials()
     assert trial.system == NEWER and "-resumed1-early1-" in trial.id
@@ -353,7 +353,7 @@ def of_chains(chains: str, **lists: list[Any]) -> list[Trial]:
     return list(registry.study_of(file, Overrides(lists), 1).trials)
 
 
-def test_chains_are_combined_as_they_stand() -> None:
+def test_each_chain_of_a_sweep_keeps_its_signature_intermediates_and_size_together() -> None:
     made = of_chains('[["ed25519", 0, 736], ["mldsa44", 2, 12011], ["mldsa44", 0, 3993]]')
     assert [(each.signature, each.intermediates, each.chain_bytes) for each in made] == [
         ("ed25519", 0, 736), ("mldsa44", 2, 12011), ("mldsa44", 0, 3993)]

@@ -114,7 +114,8 @@ def test_a_cell_without_a_counting_record_loses_its_weight(scenario: Scenario,
         stats.weighted_mean([record.total_ms or 0 for record in kept], weights))
 
 
-def test_missing_cells_name_the_command(scenario: Scenario, stored: list[Record]) -> None:
+def test_a_figure_without_some_cells_names_the_command_that_measures_these(
+        scenario: Scenario, stored: list[Record]) -> None:
     lacking = [record for record in stored if (record.trial.rtt_ms, record.trial.bandwidth_kbps)
                not in ((20, 56), (20, 256)) or record.trial.initcwnd == 3]
     why = why_missing(scenario, lacking)
@@ -261,7 +262,8 @@ def test_every_bdp_bucket_has_the_published_share(scenario: Scenario) -> None:
         weighted_cells(other, figure, axis)
 
 
-def test_samples_carry_the_means(scenario: Scenario, stored: list[Record]) -> None:
+def test_the_weighted_samples_of_a_figure_have_the_means_of_its_bars(
+        scenario: Scenario, stored: list[Record]) -> None:
     """The values behind a figure, with weights of which the bars' own are parts."""
     for panel in bar_figures(scenario, stored)[:2]:
         shares = [bucket.share_percent or 0 for bucket in panel.bars]

@@ -95,7 +95,7 @@ def test_overrides_replace_lists_and_may_leave_the_scenario(tmp_path: Path) -> N
     assert len(expand(scenario, lists(rtt_ms=[20, 20.0]))) == 4
 
 
-def test_overrides_reach_pairs(tmp_path: Path) -> None:
+def test_a_flag_replaces_its_value_in_each_pair_of_a_sweep(tmp_path: Path) -> None:
     scenario = small(tmp_path, ("rtt_ms = [20, 50]\nbandwidth_kbps = [56, 256]",
                                 "pairs = [[20, 56], [20, 256], [50, 56], [50, 256]]"))
     trials = expand(scenario, lists(rtt_ms=[5]))
@@ -334,8 +334,8 @@ def test_the_receive_window_follows_no_list(tmp_path: Path, file_windows: str, l
 @pytest.mark.parametrize(("line", "requested", "initrwnd"), [
     ("initrwnd = 64", None, 64), ("initrwnd = 64", (10, 100), 64),
     ("", None, tcp.AMPLE_WINDOW), ("", (10, 100), tcp.AMPLE_WINDOW)])
-def test_a_population_has_one_too(line: str, requested: tuple[int, ...] | None,
-                                  initrwnd: int) -> None:
+def test_a_population_has_the_files_receive_window_or_else_the_ample_one(
+        line: str, requested: tuple[int, ...] | None, initrwnd: int) -> None:
     text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
     scenario = apply(reading.read_scenario(scenario_file.parsed("dukkipati2010", text)),
                      Overrides({"initcwnd": requested} if requested else {}))

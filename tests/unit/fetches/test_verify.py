@@ -214,14 +214,14 @@ CHECKS: dict[str, Callable[[Evidence], Iterable[Comparison]]] = {
     ("digest", {}, True), ("digest", {"sha256": "00"}, False),
     ("HTTP version", {}, None), ("HTTP version", {"http_version": "1.1"}, True),
     ("HTTP version", {"http_version": "2"}, False)])
-def test_a_transfer_is_whole_and_the_one_that_was_asked_for(name: str, said: dict[str, Any],
-                                                            is_so: bool | None) -> None:
+def test_a_transfer_of_another_size_digest_or_http_version_is_refused(
+        name: str, said: dict[str, Any], is_so: bool | None) -> None:
     seen = evidence(PLAIN)
     seen.fetch.update(said)  # type: ignore[attr-defined]
     assert agrees(CHECKS[name](seen)) is is_so
 
 
-def test_a_body_is_held_against_what_was_sent_and_what_was_asked() -> None:
+def test_a_body_of_another_size_than_sent_or_requested_is_refused() -> None:
     for requested, sent, is_so in ((9000, 9000, True), (9000, 9001, False), (9001, 9000, False)):
         seen = evidence(PLAIN, response_bytes=requested)
         seen.report["body_bytes"] = sent  # type: ignore[index]
@@ -276,8 +276,8 @@ def test_wget_counts_what_was_fetched_before() -> None:
     ({"earlier_bytes": 90}, 90 + 60 - 2, 95 - 2), ({}, 0, 0),
     ({"earlier_bytes": 9001, "gap_ms": 80.0, "burst_bytes": 1448}, 9001 + 60,
      95 - len("?burst=1448&gap_ms=80"))])
-def test_what_came_before_has_the_same_head_but_for_its_size(trial: dict[str, Any], bodies: int,
-                                                             requests: int) -> None:
+def test_earlier_responses_and_requests_have_the_heads_of_their_own_sizes(
+        trial: dict[str, Any], bodies: int, requests: int) -> None:
     """A response of 9000 bytes behind a head of 60, asked for with 95."""
     requested = evidence(PLAIN, **trial).transfer
     assert (requested.earlier_bytes, requested.earlier_request_bytes) == (bodies, requests)

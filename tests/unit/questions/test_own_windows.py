@@ -11,7 +11,7 @@ from firstflight.figures.kernel_changes import note_on_windows
 from firstflight.findings.charts import TimeChart
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import FAIL, PASS
-from firstflight.study import fetches as fetches
+from firstflight.study import fetches
 from firstflight.study.questions import question
 from firstflight.testbed.network.links import star_routes
 from firstflight.workloads.fetch.figures import bars
@@ -24,22 +24,22 @@ ASKED: dict[str, Any] = {"rtt_ms": (50.0,), "bandwidth_kbps": (3000.0,), "initcw
                          "kernel": ("default", "mine")}
 
 
-def studied(own_window: bool, **lists: Any) -> Any:
+def study_of(own_window: bool, **lists: Any) -> Any:
     return fetches.KIND.study_of(question.scenario("own", Overrides(
         {**ASKED, **lists}, own_window=own_window)))
 
 
-def test_the_route_then_has_no_window_and_else_it_has() -> None:
-    jobs = [trial.job() for own in (True, False) for trial in studied(own).trials]
+def test_a_route_has_no_window_where_the_kernels_own_is_requested() -> None:
+    jobs = [trial.job() for own in (True, False) for trial in study_of(own).trials]
     assert [job["initcwnd"] for job in jobs] == [0, 0, 10, 10]
     metrics = [star_routes(job["initcwnd"], 40, "cubic")[0].metrics for job in jobs]
     assert metrics == [{"congctl": "cubic"}] * 2 + [{"initcwnd": 10, "congctl": "cubic"}] * 2
-    assert len({trial.id for own in (True, False) for trial in studied(own).trials}) == 4
+    assert len({trial.id for own in (True, False) for trial in study_of(own).trials}) == 4
 
 
 def test_another_window_than_the_kernels_is_no_default() -> None:
     with pytest.raises(UsageError, match="initcwnd has to be 10, its own"):
-        studied(True, initcwnd=(10, 20))
+        study_of(True, initcwnd=(10, 20))
 
 
 def test_a_kernel_that_was_changed_may_have_another_window_and_linux_not() -> None:
@@ -53,9 +53,9 @@ def test_a_kernel_that_was_changed_may_have_another_window_and_linux_not() -> No
 
 
 def test_an_answer_about_kernels_says_that_a_route_sets_the_window() -> None:
-    assert len(note_on_windows(studied(False).trials, "")) == 1
-    assert not note_on_windows(studied(True).trials, "")
-    assert not note_on_windows(studied(False, kernel=("default",)).trials, "")
+    assert len(note_on_windows(study_of(False).trials, "")) == 1
+    assert not note_on_windows(study_of(True).trials, "")
+    assert not note_on_windows(study_of(False, kernel=("default",)).trials, "")
 
 
 def test_figures_name_the_window_that_no_route_sets() -> None:

@@ -58,7 +58,7 @@ def finding(of: Report, name: str) -> Finding:
     return next(each for each in of.findings if each.name == name)
 
 
-def test_what_is_not_said_has_the_default_of_help() -> None:
+def test_a_parameter_without_a_flag_has_the_default_that_help_names() -> None:
     small, large = study(rtt_ms=[35]).trials
     assert (small.initcwnd, large.initcwnd, small.initrwnd) == (10, 30, 1000)
     told = {name: getattr(small, name) for name in FLAGS
@@ -103,7 +103,7 @@ def test_the_varied_parameters_decide_on_a_questions_figures(
                                 *figures, ("packets", "packets", "", "")]
 
 
-def test_the_kept_text_asks_the_same() -> None:
+def test_the_scenario_that_a_question_stores_makes_the_same_trials() -> None:
     """A stored run is read with it again, and resumed by it."""
     requested = registry.own_question("dsl", Overrides(
         {"queue": ["bdp", "20"], "rtt_ms": [0.2], "idle_ms": [10], "congestion_control": ["bbr"],

@@ -23,7 +23,7 @@ def test_what_is_the_same_in_all_rows_is_said_below_before_a_result_goes() -> No
     assert "Too wide" not in narrow and "130.0" in narrow and "39.0" in narrow
 
 
-def test_of_one_row_only_what_was_requested_is_said_below() -> None:
+def test_a_table_of_one_row_has_only_requested_columns_below_it() -> None:
     narrow = table_text(Table("", (*REQUESTED_COLUMNS, *RESULTS),
                               ((50, 20, 165.0, 130.0, 35.0, 8),)), width=21)
     assert "In all rows: RTT 50 ms; window 20 segments." in " ".join(narrow.split())
