@@ -10,8 +10,7 @@ from firstflight.findings.findings import Finding, Report, Tile
 from firstflight.runs import reporting
 from firstflight.runs.kinds import RunData, Study
 from firstflight.scenario.claims import MOST
-from firstflight.workloads.fetch.figures import answer
-from firstflight.workloads.fetch.figures import kinds, raw_cells, summary, timelines
+from firstflight.workloads.fetch.figures import answer, kinds, raw_cells, summary, timelines
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
 from firstflight.workloads.fetch.figures.cell_tables import (causes_table, cells_finding,
                                                              repeats_cells, trials_table)
@@ -21,10 +20,9 @@ from firstflight.workloads.fetch.figures.figure import Analysis
 from firstflight.workloads.fetch.figures.reasons import WhatIfs
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Claim, Scenario
-from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.varied_parameters import order, words_of
+from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify import notes
-
 
 FetchStudy = Study[Scenario, Trial, Record]
 
@@ -69,7 +67,7 @@ def analyse(scenario: Scenario, run: RunData[Record], is_whole: bool) -> Analysi
 
 
 def _is_covered(scenario: Scenario, bar_figures: Mapping[str, BarFigure], is_whole: bool) -> bool:
-    """Whether figures, or the answer on users, show all that was measured: no cells are shown."""
+    """Whether figures, or the answer on users, show all that was measured, so that no cells do."""
     if scenario.drawn is not None and bar_figures:
         return True
     if not is_whole or scenario.cells:

@@ -8,19 +8,17 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from firstflight.base.errors import UsageError
-from firstflight.parameters import Lists
+from firstflight.parameters import PARAMETERS, Lists
 from firstflight.runs import schema
 from firstflight.runs.kinds import NOTHING, Kind, Overrides, RunData, Study
 from firstflight.runs.scenario_file import ScenarioFile, check_count
-from firstflight.parameters import PARAMETERS
 from firstflight.scenario import grammar, requested
 from firstflight.setting import draws
 from firstflight.setting.server import OWN, OwnServer
 from firstflight.setting.tcp import BY_KERNEL
 from firstflight.testbed.messages import ObservedTrial
-from firstflight.workloads.fetch.scenario import reading
 from firstflight.workloads.fetch.record.record import Record, is_one_draw
-from firstflight.workloads.fetch.scenario import figures
+from firstflight.workloads.fetch.scenario import figures, reading
 from firstflight.workloads.fetch.scenario.population import Populations
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.sweep import CLIENTS, cell_key

@@ -27,7 +27,6 @@ from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
 from firstflight.workloads.fetch.scenario.sweep import bucket_value
 from firstflight.workloads.fetch.trial import Trial
 
-
 Numbers = tuple[Optional[float], Optional[float]]  # in the metric's unit, and in percent
 
 
@@ -35,18 +34,21 @@ Numbers = tuple[Optional[float], Optional[float]]  # in the metric's unit, and i
 class Item:
     """A published bar, raw value or statement, and whether ours agrees at each level.
 
-    figure: the name of its figure. label: of the bar, or the statement. bars: ours at each level,
-    None where a level lacks it; () for a statement. A raw value is a bar of one cell with a
-    published level. is_level: its numbers are values under one window, and not savings. constant:
-    its fetch never connected, so the published number is one that their script wrote down.
+    A raw value is a bar of one cell with a published level.
     """
 
+    # The name of its figure.
     figure: str
+    # Of the bar; or the statement.
     label: str
     published: Published
+    # Ours at each level, None where a level lacks it; () for a statement.
     bars: tuple[Bar | None, ...]
+    # Whether ours agrees, at each level.
     agrees: tuple[bool, ...]
+    # Whether its numbers are values under one window, and not savings.
     is_level: bool = False
+    # Whether its fetch never connected, so that their script wrote the published number down.
     constant: bool = False
 
     @property
@@ -70,18 +72,18 @@ class Item:
 
 @dataclass(frozen=True)
 class Measured:
-    """The scenario at one level: its figures, and the records as their script would read them.
+    """The scenario at one level: its figures, and the records as their script would read them."""
 
-    of: the set-up. constants: trials that never connected, but have a time in their script.
-    """
-
-    of: AsPublished
+    setup: AsPublished
     level: Level
     scenario: Scenario
     records: Sequence[Record]
+    # By the name of the figure: its bars, or why it has none.
     bar_figures: dict[str, BarFigure]
     missing: dict[str, str]
+    # Whether it was measured in virtual time.
     exact: bool
+    # Trials that never connected, but have a time in their script.
     constants: frozenset[Trial] = frozenset()
 
 
@@ -172,12 +174,17 @@ def _item(figure: str, bars: Sequence[Bar | None], levels: Sequence[Measured]) -
     """The item of one bar. bars: the bar at each level, None where a level lacks it."""
     first = bars[0]
     assert first is not None
-    known, is_sweep = first.published, levels[0].bar_figures[figure].is_sweep
-    nothing = known.level is None and known.absolute is None and known.percent is None
-    return Item(figure, first.label, known, tuple(bars), tuple(
-        nothing if bar is None else agrees(bar, replace(
-            tolerance(levels[0].of), truncated=level.level.reading.truncated and not is_sweep))
-        for bar, level in zip(bars, levels)), is_level=is_sweep)
+    published = first.published
+    has_number = (published.level, published.absolute, published.percent) != (None, None, None)
+    is_sweep = levels[0].bar_figures[figure].is_sweep
+
+    do_agree = []
+    for bar, level in zip(bars, levels):
+        truncated = level.level.reading.truncated and not is_sweep
+        allowed = replace(tolerance(level.setup), truncated=truncated)
+        do_agree.append(not has_number if bar is None else agrees(bar, allowed))
+    return Item(figure, first.label, published, bars=tuple(bars), agrees=tuple(do_agree),
+                is_level=is_sweep)
 
 
 def tolerance(setup: AsPublished) -> Tolerance:
@@ -186,26 +193,35 @@ def tolerance(setup: AsPublished) -> Tolerance:
 
 
 def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
-    of_trial, allowed = cells[-1].of_trial, tolerance(levels[0].of)
-    items = []
+    """The items of raw values. cells: the published cells with ours, at each level."""
+    of_trial, allowed = cells[-1].of_trial, tolerance(levels[0].setup)
     constants = [of_trial[trial] for trial in of_trial.keys() & levels[-1].constants]
-    for rows in zip(*(level.rows for level in cells)):
+
+    items = []
+    for rows in zip(*(level.rows for level in cells)):  # a row of one cell at each level
         row = rows[0]
         label = f"IW {row.initcwnd}, {row.rtt_ms:g} ms, {row.bandwidth_kbps:g} kbit/s"
-        known = Published(level=row.published_ms)
-        bars = tuple(None if (ms := level_row.measured_ms) is None else
-                     Bar(label, exact(ms, ms), known) for level_row in rows)
-        items.append(Item("raw", label, known, bars, tuple(
-            bar is not None and agrees(bar, allowed) for bar in bars), is_level=True,
-            constant=rows[-1] in constants))
+        published = Published(level=row.published_ms)
+        bars: list[Bar | None] = []
+        for level_row in rows:
+            ms = level_row.measured_ms
+            bars.append(None if ms is None else Bar(label, exact(ms, ms), published))
+
+        do_agree = tuple(bar is not None and agrees(bar, allowed) for bar in bars)
+        items.append(Item("raw", label, published, bars=tuple(bars), agrees=do_agree,
+                          is_level=True, constant=rows[-1] in constants))
     return items
 
 
 def _statement(place: int, levels: Sequence[Measured]) -> Item:
+    """The item of the claim at this place of the scenario."""
     claim = levels[0].scenario.claims[place]
-    statements = [judge_bars(level.bar_figures[claim.figure], [claim], level.exact).statements[0]
-            for level in levels]
-    is_direction = claim.expects in (LESS, MORE, MOST) and claim.published is None
-    return Item(claim.figure, claim.says, Published(), (),
-                tuple(statement.outcome == REPRODUCED or is_direction
-                      and statement.outcome == DIRECTION for statement in statements))
+    accepted = [REPRODUCED]
+    if claim.expects in (LESS, MORE, MOST) and claim.published is None:
+        accepted.append(DIRECTION)
+
+    do_agree = []
+    for level in levels:
+        judged = judge_bars(level.bar_figures[claim.figure], [claim], level.exact)
+        do_agree.append(judged.statements[0].outcome in accepted)
+    return Item(claim.figure, claim.says, Published(), bars=(), agrees=tuple(do_agree))

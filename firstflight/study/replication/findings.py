@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Literal
 
 from firstflight.findings.charts import Line, LineChart, Plot, StepChart, WaterfallStep
 from firstflight.findings.claims import NOT_REPRODUCED, REPRODUCED
@@ -19,8 +20,8 @@ from firstflight.workloads.fetch.figures.claims import judge_bars
 from firstflight.workloads.fetch.figures.raw_cells import published_cells
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.causes import AsPublished
-from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
+from firstflight.workloads.fetch.trial import Trial
 
 SIDES = ("published", "clean", "as they measured it")
 TITLE = "Why their numbers are what they are"
@@ -73,7 +74,7 @@ def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequen
 
 
 def _constants(setup: AsPublished, items: Sequence[Item], total: int) -> Statement | None:
-    """A statement on the published numbers that are no transfer's time; None without such."""
+    """A statement on the published numbers that are no transfer's time; None if there are none."""
     if not items:
         return None
     value = next(value for cause in setup.causes for name, value in cause.switches
@@ -123,7 +124,7 @@ def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str
 def _bounds(setup: AsPublished) -> str:
     """When a number agrees, in words."""
     points = f", and {setup.within_points:g} points" if setup.within_points else ""
-    return (f"a number agrees within {setup.within_percent:g} % or {setup.within_ms:g} ms{points}")
+    return f"a number agrees within {setup.within_percent:g} % or {setup.within_ms:g} ms{points}"
 
 
 # A figure from three sides -------------------------------------------------------------
@@ -174,16 +175,23 @@ def _plot(x_label: str, y_label: str, labels: Sequence[str],
     """A point for each side of each bar, next to each other. Sides without a point have no line."""
     lines = []
     for side, name in enumerate(SIDES):
-        known = [(place + ASIDE * (side - 1), max(value, LEAST) if is_log else value)
-                 for place, bar in enumerate(values) if (value := bar[side]) is not None]
-        if known:
-            x, y = zip(*known)
-            lines.append(Line(name, x, y, look=side, style="points" if side else "published"))
-    return Plot(x_label, y_label, tuple(lines), ticks=tuple(
-        (float(place), label) for place, label in enumerate(labels)),
-        y_scale="log" if is_log else "linear", zero=not is_log, y_ends=(
-            LEAST, 2 * max((value for line in lines for value in line.y), default=LEAST))
-        if is_log else None)
+        x: list[float] = []
+        y: list[float] = []
+        for place, bar in enumerate(values):
+            value = bar[side]
+            if value is not None:
+                x.append(place + ASIDE * (side - 1))
+                y.append(max(value, LEAST) if is_log else value)
+        if x:
+            style: Literal["points", "published"] = "points" if side else "published"
+            lines.append(Line(name, tuple(x), tuple(y), look=side, style=style))
+
+    ticks = tuple((float(place), label) for place, label in enumerate(labels))
+    if not is_log:
+        return Plot(x_label, y_label, tuple(lines), ticks=ticks, zero=True)
+    highest = max((value for line in lines for value in line.y), default=LEAST)
+    return Plot(x_label, y_label, tuple(lines), ticks=ticks, y_scale="log",
+                y_ends=(LEAST, 2 * highest))
 
 
 def _values(row: Item, place: int) -> tuple[float | None, float | None, float | None]:
@@ -202,11 +210,14 @@ def _word(row: Item, level: int) -> str:
 def _statements(scenario: Scenario, figure: Figure,
                 levels: Sequence[Measured]) -> tuple[Statement, ...]:
     """The published statements on a figure, clean and with all causes."""
-    clean, last = (judge_bars(
-        level.bar_figures[figure.name], scenario.claims, level.exact).statements
-                   for level in (levels[0], levels[-1]))
-    return tuple(Statement(after.text, f"{after.measured}; clean: {before.measured}", after.outcome)
-                 for before, after in zip(clean, last))
+    clean, last = (
+        judge_bars(level.bar_figures[figure.name], scenario.claims, level.exact).statements
+        for level in (levels[0], levels[-1]))
+    statements = []
+    for before, after in zip(clean, last):
+        measured = f"{after.measured}; clean: {before.measured}"
+        statements.append(Statement(after.text, measured, after.outcome))
+    return tuple(statements)
 
 
 # Raw values ----------------------------------------------------------------------------
@@ -232,8 +243,11 @@ def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
 
 def _parts(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
     """Published times in ms, ascending, and ours divided by them."""
-    known = [(published_ms, ms / published_ms) for row in rows
-             if (published_ms := row.published_numbers[0])
-             and (ms := row.numbers_at(level)[0]) is not None]
-    x, y = zip(*sorted(known)) if known else ((), ())
-    return tuple(x), tuple(y)
+    points = []
+    for row in rows:
+        published_ms, _ = row.published_numbers
+        ms, _ = row.numbers_at(level)
+        if published_ms and ms is not None:
+            points.append((published_ms, ms / published_ms))
+    points.sort()
+    return tuple(x for x, _ in points), tuple(y for _, y in points)
