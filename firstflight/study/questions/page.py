@@ -119,8 +119,8 @@ def text(made: PageScenario, page: Page) -> str:
     values.pop("object", None)
     values.pop("certificate", None)
     lines = [*writing.head(made.head, {}), *writing.table("[[page]]", values)]
-    for each in page.listed:
-        size_bytes, named_by, at_byte, *others = astuple(each)
+    for listed in page.listed:
+        size_bytes, named_by, at_byte, *others = astuple(listed)
         item = ListedObject(size_bytes, named_by or None, at_byte if named_by else None, *others)
         lines += writing.table("[[page.object]]", schema.values_of(item))
     for certificate in page.certificates:
@@ -154,8 +154,9 @@ def _check(page: RequestedPage, given: Lists, requested: Overrides) -> None:
     for value in page.connections:
         QUANTITIES["connections"].check(value, "--connections")
     if page.file is not None and (page.document_bytes or "response_bytes" in given):
-        raise UsageError(f"{'--document' if page.document_bytes else '--size'}: the objects of a"
-                         " file have their sizes; it goes with --objects N")
+        size_flag = "--document" if page.document_bytes else "--size"
+        raise UsageError(f"{size_flag}: the objects of a file have their sizes; it goes with"
+                         " --objects N")
 
 
 def _page(page: RequestedPage, given: dict[str, tuple[Any, ...]]
@@ -215,6 +216,8 @@ def _about(file: Path, saved: SavedPage, given: dict[str, tuple[Any, ...]]) -> s
 
 
 def _windows(windows: tuple[int, ...]) -> str:
+    """The windows that are compared, in words."""
     first, *others = map(str, windows)
-    return (f"{' or '.join(others)} instead of {first} segments" if others else
-            f"an initial window of {first} segments")
+    if others:
+        return f"{' or '.join(others)} instead of {first} segments"
+    return f"an initial window of {first} segments"

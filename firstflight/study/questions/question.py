@@ -26,8 +26,7 @@ from firstflight.runs.scenario_file import Head, check_count, check_own_name
 from firstflight.setting import draws
 from firstflight.setting.server import OWN, OwnServer
 from firstflight.setting.tcp import BY_KERNEL
-from firstflight.workloads.fetch.scenario import writing
-from firstflight.workloads.fetch.scenario import figures
+from firstflight.workloads.fetch.scenario import figures, writing
 from firstflight.workloads.fetch.scenario.scenario import Figure, Scenario
 from firstflight.workloads.fetch.scenario.sweep import CLIENTS, Sweep
 
@@ -51,12 +50,14 @@ def scenario(name: str, requested: Overrides) -> Scenario:
     if "load" in given:
         raise UsageError("--load: a question has one transfer at a time, so no load; name a"
                          " scenario of kind load (--list), such as ietf78_completion")
+
     if any(given.get("idle_ms", ())) and "kept" not in given:
         given["kept"] = (1,)
     if any(given.get("request_bytes", ())):
         given = _UPLOADED | given
         given.setdefault("client_initcwnd", CLIENT_WINDOWS if "initcwnd" not in given else (0,))
         given.setdefault("initcwnd", (OWN_WINDOW,))
+
     own = None
     if requested.own_server:
         own = schema.read(OwnServer, requested.own_server, "--server-command")
@@ -69,21 +70,24 @@ def scenario(name: str, requested: Overrides) -> Scenario:
     lists = {known: values[known] for known in WITH_FLAGS if values[known]}
     if requested.own_window:
         lists["window_by"] = (BY_KERNEL,)
-    usual = TLS_CLIENT if any(values["chain_bytes"]) or own and own.ca else CLIENT
-    client: Any = schema.one_of(requested.client or usual, CLIENTS, "--client")
+
+    is_secure = any(values["chain_bytes"]) or own is not None and bool(own.ca)
+    usual_client = TLS_CLIENT if is_secure else CLIENT
+    client: Any = schema.one_of(requested.client or usual_client, CLIENTS, "--client")
     windows = values["initcwnd"]
     sweep = Sweep(
         name="own", lists=lists, initcwnd=windows, own_server=own.text if own else "",
-        client=client,
-        repeat=requested.repeat or 1, repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
+        client=client, repeat=requested.repeat or 1,
+        repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
         repeat_with_drops=requested.repeat or draws.REPEATS)
     sweep.check(_WHERE)
     check_count(sweep.count, f"trials of {_WHERE}", many=True)
 
     varied = [known for known in WITH_FLAGS if len(values[known]) > 1]
-    what, others = _compared(values, requested.own_window), varied
+    others = varied  # than the windows
     if any(values["request_bytes"]) and len(windows) == 1:
         others = [known for known in varied if known != "client_initcwnd"]
+    what = _compared(values, requested.own_window)
     title = f"{what[0].upper()}{what[1:]}"
     if others:
         title += f", by {' and '.join(map(_named, others))}"
@@ -141,10 +145,12 @@ def _claim(what: str, values: Lists, varied: list[str]) -> str:
 
     what: which windows are compared.
     """
-    named = [f"{_named(name)} {'/'.join(map(plain, values[name]))} {quantity(name).unit}".rstrip()
-             for name in WITH_FLAGS
-             if name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
-             or name in varied or values[name] != _usual(name)]
+    named = []
+    for name in WITH_FLAGS:
+        is_always_named = name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
+        if is_always_named or name in varied or values[name] != _usual(name):
+            listed = "/".join(map(plain, values[name]))
+            named.append(f"{_named(name)} {listed} {quantity(name).unit}".rstrip())
     verb = "do" if " instead of " in what else "does"
     return f"What {verb} {what} change? {', '.join(named)}"
 
