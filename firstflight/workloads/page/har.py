@@ -133,8 +133,10 @@ def _are_mine(fetched: Sequence[_Fetched], mine: Sequence[str], where: str) -> l
             known = join_words(list(dict.fromkeys(hosts))[:MOST_NAMED])
             raise UsageError(f"{where}: --mine: no object came from {name}; its hosts: {known}")
 
-    known_hosts = {host for host in hosts if any(_is_of(host, name) for name in names)}
-    are_mine = [not names or host in known_hosts for host in hosts]
+    def is_mine(host: str) -> bool:
+        return not names or any(_is_of(host, name) for name in names)
+
+    are_mine = list(map(is_mine, hosts))
     if not are_mine[0]:
         raise UsageError(f"{where}: --mine: the document came from {hosts[0]}: name it too")
     return are_mine

@@ -244,8 +244,10 @@ def _without_equal(table: Table) -> Table:
         if column.group != REQUESTED or len(values) > 1:
             shown.append(place)
     columns = tuple(table.columns[place] for place in shown)
-    return replace(table, columns=columns,
-                   rows=tuple(tuple(row[place] for place in shown) for row in table.rows))
+    rows = []
+    for row in table.rows:
+        rows.append(tuple(row[place] for place in shown))
+    return replace(table, columns=columns, rows=tuple(rows))
 
 
 def _effect(change: WindowChange) -> str:

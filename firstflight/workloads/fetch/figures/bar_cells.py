@@ -82,8 +82,10 @@ def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
     chosen, cells = of_sweep(sweep, records), sweep.cells
     by_cell_and_window = grouped(
         chosen, lambda record: (cell_key(record.trial), record.trial.initcwnd))
-    missing = [cell for cell in cells
-               if any((cell, initcwnd) not in by_cell_and_window for initcwnd in windows)]
+    missing = []
+    for cell in cells:
+        if not all((cell, initcwnd) in by_cell_and_window for initcwnd in windows):
+            missing.append(cell)
     if not missing or not is_whole and len(missing) < len(cells):
         return chosen, by_cell_and_window
 
@@ -118,7 +120,7 @@ def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
 def _command(scenario: Scenario, cells: Sequence[CellKey]) -> str:
     """The command line that measures the cells."""
     line = f"./run.sh --scenario {scenario.name}"
-    if {cell for sweep in scenario.sweeps for cell in sweep.cells} <= set(cells):
+    if all(set(cells).issuperset(sweep.cells) for sweep in scenario.sweeps):
         return line
     rtts_ms = dict.fromkeys(cell.rtt_ms for cell in cells)
     rates_kbps = dict.fromkeys(cell.bandwidth_kbps for cell in cells)
@@ -162,6 +164,7 @@ def _joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCell
               for row in published.rows(published.path_of(JOINT_SHARES), columns)}
     rtts, bandwidths = scenario.axis("rtt_ms"), scenario.axis("bandwidth_kbps")
     assert rtts is not None and bandwidths is not None  # the check has looked
+
     buckets: WeightedCells = []
     for label in axis.labels:
         bucket = []

@@ -120,12 +120,15 @@ def _first_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
 
 
 def _improved_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
+    """What the larger window saves; medians where they differ from the means."""
     unit, group = bar_figure.metric.unit, "improved"
     printed = bar_figure.figure.percent_of == OF_EXPERIMENT
-    has_medians = not bar_figure.is_sweep and bar_figure.figure.by != "percentile"
-    medians = has_medians and any(
-        abs(bar.difference.median_absolute - bar.difference.absolute.value) > MEDIANS_DIFFER
-        for bar in bar_figure.bars)
+    medians = False
+    if not bar_figure.is_sweep and bar_figure.figure.by != "percentile":
+        changes = [bar.difference for bar in bar_figure.bars]
+        medians = any(abs(change.median_absolute - change.absolute.value) > MEDIANS_DIFFER
+                      for change in changes)
+
     return [(Column("", unit, group), lambda bar: bar.difference.absolute.value),
             (Column("95 % interval", unit, group),
              lambda bar: _interval_cell(bar, bar.difference.absolute)),
@@ -164,6 +167,7 @@ def _further_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
 
 
 def _published_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
+    """What was published, how far ours is from it, and the result."""
     unit, off = bar_figure.metric.unit, "ours less published"
     return [(Column("", unit, "published"), lambda bar: bar.published.absolute),
             (Column("", "%", "published"), lambda bar: bar.published_percent),
@@ -177,17 +181,20 @@ def _published_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
 # Notes -------------------------------------------------------------------------------
 
 def _notes(scenario: Scenario, bar_figure: BarFigure) -> list[str]:
+    """What the table's values are, and what they exclude."""
     figure, over = bar_figure.figure, averaged(bar_figure.figure)
     mean_of = f"averaged over {over}" if over else "one network a bar"
     if scenario.population(figure.sweep) is not None:
         mean_of = "weighted mean over a population of clients and responses"
     notes = [f"{bar_figure.metric.what}; {bar_figure.client}, {bar_figure.congestion_control};"
              f" {mean_of}"]
+
     if figure.percent_of == OF_EXPERIMENT:
         notes.append("As printed: the source's own percentage, base / experiment − 1, which the"
                      " comparison uses. The other percentages are of the baseline.")
     if any(bar.difference.same for bar in bar_figure.bars):
         notes.append(TWO_WEEKS)
+
     few = [bar.label for bar in bar_figure.bars if bar.result.outcome == UNDECIDED
            and not bar.difference.exact and bar.difference.draws < LEAST_DRAWS]
     if few:

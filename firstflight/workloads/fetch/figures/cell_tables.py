@@ -6,6 +6,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from firstflight.figures.reasons import reasons
@@ -130,20 +131,22 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
                Column("client's window" if is_of_client else "window", "segments", REQUESTED),
                Column("from", "ms", "total time", rank=4),
                Column("to", "ms", "total time", rank=5), Column("improved", "ms"),
-               Column("improved", "%"),
-               Column("n", rank=1), Column("from", "", "flights", is_text=True, rank=2),
+               Column("improved", "%"), Column("n", rank=1),
+               Column("from", "", "flights", is_text=True, rank=2),
                Column("to", "", "flights", is_text=True, rank=2),
                Column("reason", is_text=True, is_filter=True, rank=3))
+
     rows = []
     for change in shown:
+        own = [show(change.base.requested) for _, show in requested]
+        windows = " → ".join(map(str, change.windows))
+        saved = change.saved
+        n = f"{len(change.base.counting)}, {len(change.experiment.counting)}"
         labels = dict.fromkeys(reason.label for reason in reasons(change, what_ifs))
         why = ", ".join(filter(None, labels)) or what_ifs.accounted(change)
-        rows.append((*(show(change.base.requested) for _, show in requested),
-                     " → ".join(map(str, change.windows)),
-                     change.saved.base.value, change.saved.experiment.value, change.saved.absolute,
-                     change.saved.percent.value,
-                     f"{len(change.base.counting)}, {len(change.experiment.counting)}",
-                     *_flights(change), why))
+        rows.append((*own, windows, saved.base.value, saved.experiment.value, saved.absolute,
+                     saved.percent.value, n, *_flights(change), why))
+
     table = Table("What the larger window changed", columns, tuple(rows)).without_empty()
     return replace(table, hidden_rows=len(changes) - len(shown), picked="with the largest change")
 
@@ -177,8 +180,9 @@ def trials_table(records: Sequence[Record], published: PublishedCells | None = N
 
     by_row = grouped(ordered, row_of)
     requested = requested_columns(list(by_row))
-    groups = [(tuple(show(trial) for _, show in requested), group)
-              for trial, group in by_row.items()]
+    groups = []
+    for trial, group in by_row.items():
+        groups.append((tuple(show(trial) for _, show in requested), group))
     return rows_table("Every cell" if is_long else "Every trial",
                       tuple(column for column, _ in requested), groups, published=published)
 
@@ -193,7 +197,7 @@ def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group
     rows = tuple((*cells, *_of_trial(group, of_trial.get(group[0].trial)))
                  for cells, group in groups[:MOST_ROWS])
     marks = () if published is None else published.explain_marks(of_trial.values())
-    records = [record for _, group in groups for record in group]
+    records = chain.from_iterable(group for _, group in groups)
     limits = filter(None, dict.fromkeys(map(notes.limit_note, records)))
     return Table(title, (*requested, *_OF_TRIAL), rows, notes=(*notes_before, *marks, *limits),
                  hidden_rows=len(groups) - len(rows)).without_empty()

@@ -202,9 +202,9 @@ def bars_of(paired: Paired, windows: Windows, by: str,
     Raises NoBars where a bar has no response.
     """
     ends = [float(label) for label in published if not label.startswith(">")]
-    bucket, bucket_of_unpaired = (
-        numpy.searchsorted(ends, quantity_of(by, trials), side="left")
-        for trials in (paired.trials, paired.unpaired))
+    bucket = numpy.searchsorted(ends, quantity_of(by, paired.trials), side="left")
+    bucket_of_unpaired = numpy.searchsorted(ends, quantity_of(by, paired.unpaired), side="left")
+
     bars = []
     for place, (label, known) in enumerate(published.items()):
         inside = bucket == place
@@ -226,8 +226,11 @@ def percentile_bars(paired: Paired, windows: Windows, published: Mapping[str, Pu
     changes = resampled_quantiles(base, experiment, paired.sign, clients=paired.clients,
                                   shares=shares)
     excluded = Excluded(unpaired=len(paired.unpaired))
-    return [Bar(label, replace(change, excluded=excluded), known, value=100 * (share or 0.0))
-            for (label, known), share, change in zip(published.items(), shares, changes)]
+    bars = []
+    for (label, known), share, change in zip(published.items(), shares, changes):
+        bars.append(Bar(label, replace(change, excluded=excluded), known,
+                        value=100 * (share or 0.0)))
+    return bars
 
 
 def window_bars(responses: Responses, figure: Figure,

@@ -66,12 +66,14 @@ def kernels_table(changes: Sequence[WindowChange], most: int) -> Table:
                Column("improved", "%"), Column("n", rank=1),
                Column("from", "", "retransmissions", rank=3),
                Column("to", "", "retransmissions", rank=3))
+
     rows = []
     for change in shown:
-        base, experiment = change.base.counting, change.experiment.counting
-        rows.append((*(show(change.base.requested) for _, show in requested), kernel_pair(change),
-                     change.saved.base.value, change.saved.experiment.value, change.saved.absolute,
-                     change.saved.percent.value, f"{len(base)}, {len(experiment)}",
+        own = [show(change.base.requested) for _, show in requested]
+        saved, base, experiment = change.saved, change.base.counting, change.experiment.counting
+        rows.append((*own, kernel_pair(change), saved.base.value, saved.experiment.value,
+                     saved.absolute, saved.percent.value, f"{len(base)}, {len(experiment)}",
                      mean(base, "retransmissions"), mean(experiment, "retransmissions")))
+
     table = Table("What the kernel changed", columns, tuple(rows)).without_empty()
     return replace(table, hidden_rows=len(changes) - len(shown))

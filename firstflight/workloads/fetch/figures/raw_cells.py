@@ -62,6 +62,7 @@ def published_cells(scenario: Scenario, records: Sequence[Record]) -> PublishedC
 
 
 def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> PublishedCells:
+    """Each published value next to the mean of its cell. Raises NoBars."""
     of_raw = Cells(of_sweep(scenario.sweep(raw.sweep), records))
     by_cell = of_raw.by("initcwnd", "rtt_ms", "bandwidth_kbps")
     rows: list[PublishedCell] = []
@@ -69,10 +70,12 @@ def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Publis
     for fetch in published.fetches(raw.file):
         cell = by_cell.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps))
         own = cell.records if cell else ()
-        values = [value for _, value in counting(own, raw.metric)[0]]
+        measured, _ = counting(own, raw.metric)
+        values = [value for _, value in measured]
         mark = next((defect.mark for defect in reversed(raw.defects)
                      if bucket_value(defect.by, fetch) in defect.values), "")
         comparable_ms = None if mark else fetch.total_ms - raw.extra_rtts * fetch.rtt_ms
+
         row = PublishedCell(
             fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps, n=len(values),
             measured_ms=sum(values) / len(values) if values else None,

@@ -109,19 +109,22 @@ def _flights(change: WindowChange) -> str:
     cells = change.base, change.experiment
     base, window = change.windows
     sent, what = ("upload", "request") if change.is_of_client else ("response", "response")
-    medians = [cell.median for cell in cells]
-    listed = [getattr(median, f"{sent}_flights") if median is not None else ""
-              for median in medians]
+    listed = []
+    for cell in cells:
+        median = cell.median
+        listed.append("" if median is None else getattr(median, f"{sent}_flights"))
     handshakes = [range_of(cell, "handshake_round_trips") for cell in cells]
     counts = [range_of(cell, f"{sent}_round_trips") for cell in cells]
 
-    before = (f"the handshake takes {_flights_of(handshakes[0])} with {base} segments"
-              f" and {handshakes[1]} with {window}, and "
-              if handshakes[0] != handshakes[1] else "")
+    before = ""
+    if handshakes[0] != handshakes[1]:
+        before = (f"the handshake takes {_flights_of(handshakes[0])} with {base} segments and"
+                  f" {handshakes[1]} with {window}, and ")
     if counts[0] == counts[1]:
-        both = listed[0] if listed[0] == listed[1] else f"{listed[0]} and {listed[1]}"
-        return f"{before}the {what} takes {_flights_of(counts[0])} with either window" + (
-            f" ({both} segment{'s' * (both != '1')}{_at_the_median(cells)})" if both else "")
+        both = " and ".join(dict.fromkeys(listed))
+        segments = f"{both} segment{'' if both == '1' else 's'}"
+        shown = f" ({segments}{_at_the_median(cells)})" if both else ""
+        return f"{before}the {what} takes {_flights_of(counts[0])} with either window{shown}"
     return (f"{before}the {what} takes {_flights_of(counts[0])} with {base} segments"
             f" ({listed[0]}) and {counts[1]} with {window}"
             f" ({listed[1]}{_at_the_median(cells)})")
@@ -133,5 +136,7 @@ def _flights_of(counted: str) -> str:
 
 def _at_the_median(cells: Iterable[CellSetting]) -> str:
     """Which transfer's flights are listed, where not all have the same."""
-    varies = any(len({record.response_flights for record in cell.counting}) > 1 for cell in cells)
-    return ", where the time is the median" if varies else ""
+    for cell in cells:
+        if len({record.response_flights for record in cell.counting}) > 1:
+            return ", where the time is the median"
+    return ""

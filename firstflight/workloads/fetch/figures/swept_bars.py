@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import chain, product
 
 from firstflight.figures.compare import Row, Rows, difference, resampled_in_cells
 from firstflight.findings.bar import Bar
@@ -86,6 +86,7 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
     measured = {record.trial.initcwnd for record in records}
     windows = [window for window in sweep.initcwnd
                if is_whole or window in measured or window == figure.baseline_initcwnd]
+
     chosen, cells = by_cell(scenario, figure, windows, records)
     (cell,) = sweep.cells
     axis, known = scenario.axis_of(figure), published_bars(figure)
@@ -98,6 +99,7 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
         change = replace(bar.difference, n=len(own), excluded=excluded)
         bars.append(replace(bar, difference=change))
         samples.append(_sample(initcwnd, [(rows, 1.0)]))
+
     return BarFigure(figure, tuple(bars), client=chosen[0].trial.client,
                      congestion_control=chosen[0].trial.congestion_control,
                      samples=tuple(samples), remarks=_remarks(cells, windows),
@@ -135,8 +137,10 @@ def rows_of(figure: Figure, cells: ByCell, cell: CellKey, weight: float,
         is_drawn |= any(record.trial.drawn_rtt_ms is not None for record in records)
         values, without = counting(records, figure.metric)
         excluded += without
-        sides.append([Row(cell, initcwnd, unit, weight, value) for unit, value in values])
-    rows = [row for side in sides for row in side]
+        sides.append([Row(cell, initcwnd, unit, weight=weight, value=value)
+                      for unit, value in values])
+
+    rows = list(chain.from_iterable(sides))
     if not all(sides):
         excluded += Excluded(unpaired=len(rows))
         rows = []
@@ -154,6 +158,7 @@ def counting(records: Iterable[Record],
     excluded = Excluded()
     for record in records:
         value: float | None = getattr(record, metric)
+
         if not record.ok:
             excluded += Excluded(failed_transfers=1)
         elif record.was_skipped:
@@ -174,7 +179,7 @@ def difference_of(figure: Figure, cells: Sequence[CellRows],
     if not used:
         return None
     base, experiment = windows
-    rows = [row for cell in used for row in cell.rows]
+    rows = list(chain.from_iterable(cell.rows for cell in used))
     change = difference(rows, base, experiment, estimator=resampled_in_cells,
                         sign=sign_of(figure.metric))
     return replace(

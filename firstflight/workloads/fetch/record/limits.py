@@ -26,13 +26,19 @@ def limit_of(evidence: Evidence) -> str:
     flight = evidence.first_flight
     if flight is None or flight >= requested or not evidence.report:
         return ""
+
+    # Before the first write.
     if (evidence.report["initial_window"] or requested) < requested:
         return HANDSHAKE if len(wire.syn_acks) > 1 else CONGESTION_WINDOW
+
+    # There was no more to send.
     end = max(segment.end for segment in wire.first_flight)
     if end >= _all_written(evidence):
         return FLIGHT if evidence.flights else RESPONSE
     if end in _writes(evidence):
         return FIRST_WRITE
+
+    # There was more to send.
     if offered_end(wire) - end < evidence.mss:
         return RECEIVE_WINDOW
     if not _is_spread(wire.first_flight):
@@ -53,11 +59,14 @@ def segments_of(window_bytes: int, evidence: Evidence) -> float:
 
 def offered_end(wire: Exchange) -> int:
     """The end of the window that the client had offered when the first flight left."""
-    last = wire.first_flight[-1].time_ns
+    last_ns = wire.first_flight[-1].time_ns
     scale = next((segment.scale for segment in wire.syns), 0)
-    return max((segment.ack + (segment.window << scale) for segment in wire.at_server
-                if not segment.to_client and segment.ack is not None
-                and not segment.flags & SYN and segment.time_ns <= last), default=0)
+    end = 0
+    for segment in wire.at_server:
+        is_window = not segment.to_client and not segment.flags & SYN
+        if is_window and segment.ack is not None and segment.time_ns <= last_ns:
+            end = max(end, segment.ack + (segment.window << scale))
+    return end
 
 
 def _all_written(evidence: Evidence) -> int:
@@ -74,5 +83,6 @@ def _writes(evidence: Evidence) -> tuple[int, ...]:
 
 
 def _is_spread(flight: tuple[Segment, ...]) -> bool:
+    """Whether a flight left with pauses."""
     return any(later.time_ns - segment.time_ns > SAME_WRITE_NS
                for segment, later in zip(flight, flight[1:]))

@@ -49,11 +49,7 @@ def _completed_ns(arrived: Iterable[Segment]) -> int:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """How far observations may be from what was requested: the larger of ms and share.
-
-    model_ms: None where the model does not judge. client_ms, client_share: of the client's clock.
-    process_ms: how long a process may take to start and to end.
-    """
+    """How far observations may be from what was requested: the larger of ms and share."""
 
     rtt_ms: float
     rtt_share: float
@@ -61,11 +57,11 @@ class Tolerances:
     spacing_ms: float
     latency_ms: float
     latency_share: float
-    model_ms: float | None
+    model_ms: float | None  # None where the model does not judge
     model_share: float
-    client_ms: float
+    client_ms: float  # of the client's clock
     client_share: float
-    process_ms: float
+    process_ms: float  # how long a process may take to start and to end
 
 
 # In virtual time computing takes no time. What remains is rounding, and a microsecond of the
@@ -82,37 +78,31 @@ REAL_TIME = Tolerances(rtt_ms=3.0, rtt_share=0.03, bandwidth_share=0.05, spacing
 
 @dataclass(frozen=True)
 class Observed:
-    """What was observed of one trial.
-
-    fetch, report: the reports of the client (client.py) and the server (server.py), or what
-        testbed/servers/external.py knows of a server that reports nothing; empty where the
-        transfer failed.
-    exchange: the packets of the transfer, None where they cannot be read. messages: the messages in
-        them, where the server reports nothing. early: accepted early data.
-    lost_in_all: lost packets of all connections, by direction, where there are several.
-    sysctls: those that the scenario changes from testbed.network.tcp_sysctls.
-    drops: the counters of the qdiscs (testbed.worker.fetches), {} where a guest reports none.
-    path: what the path did with each packet, to the client and to the server; None where packets
-        are not judged one by one, as in real time.
-    records: the length of each TLS record that the server sent, by the client's port.
-    tick_ns: in virtual time, the tick of the kernel's clock at which the trial began; 0 where it is
-        not known. known_kernel: whether its kernel's source is unchanged.
-    """
+    """What was observed of one trial."""
 
     trial: Trial
+    # The reports of the client (client.py) and the server (server.py), or what
+    # testbed/servers/external.py knows of a server that reports nothing; empty where the transfer
+    # failed.
     fetch: Fetch
     report: Response
-    exchange: Exchange | None
+    exchange: Exchange | None  # the packets of the transfer; None where they cannot be read
     tolerances: Tolerances
-    sysctls: Mapping[str, str]
+    sysctls: Mapping[str, str]  # those that the scenario changes from testbed.network.tcp_sysctls
+    # The counters of the qdiscs (testbed.worker.fetches), {} where a guest reports none.
     drops: Drops = field(default_factory=dict)
-    messages: Messages | None = None
-    early: Early | None = None
+    messages: Messages | None = None  # those in the packets, where the server reports nothing
+    early: Early | None = None  # accepted early data
+    # Lost packets of all connections, by direction, where there are several.
     lost_in_all: Mapping[str, int] | None = None
+    # What the path did with each packet, to the client and to the server; None where packets are
+    # not judged one by one, as in real time.
     path: tuple[Delivery, Delivery] | None = None
+    # The length of each TLS record that the server sent, by the client's port.
     records: Mapping[int, Sequence[int]] = field(default_factory=dict)
+    # In virtual time, the tick of the kernel's clock at which the trial began; 0 for unknown.
     tick_ns: int = 0
-    known_kernel: bool = True
+    known_kernel: bool = True  # whether its kernel's source is unchanged
 
     @property
     def mss(self) -> int:
@@ -165,44 +155,50 @@ class Observed:
         arrived = [segment for segment in self.wire.at_client if segment.to_client]
         if total_ms is None or not arrived or self.trial.htb_burst_bytes:
             return None
+
         if self.trial.before or self.trial.resumed:  # the clock starts later than the connection
             last_ns = _completed_ns(arrived)
             first_ns = last_ns - round(total_ms * MS)
         else:
             first_ns = self.wire.at_client[0].time_ns
             last_ns = first_ns + round(total_ms * MS)
+
         # The client's clock has microseconds, and the packet that stops it counts.
         busy_ms = sum(segment.frame_bytes * 8 / self.trial.down_kbps for segment in arrived
                       if first_ns < segment.time_ns <= last_ns + INSTANT_NS)
         if self.trial.request_bytes:
-            busy_ms += sum(segment.frame_bytes * 8 / self.trial.up_kbps
-                           for segment in self.wire.at_server if segment.payload_bytes
-                           and not segment.to_client and first_ns < segment.time_ns <= last_ns)
+            uploaded = (segment for segment in self.wire.at_server
+                        if segment.payload_bytes and not segment.to_client)
+            busy_ms += sum(segment.frame_bytes * 8 / self.trial.up_kbps for segment in uploaded
+                           if first_ns < segment.time_ns <= last_ns)
         return max(0.0, total_ms - busy_ms)
 
     @property
     def first_ack_may_be_late(self) -> bool:
         """Whether more than the RTT decides when the first of two writes is acknowledged."""
-        trial = self.trial
-        return bool(trial.gap_ms and not (trial.before or trial.is_secure) and (
-            trial.disorder or trial.congestion_control not in CONGESTION_CONTROLS
-            or trial.qdisc in MANAGED
-            or self.wire.lost_to_client or self.wire.lost_to_server))
+        trial, wire = self.trial, self.wire
+        if not trial.gap_ms or trial.before or trial.is_secure:
+            return False
+        is_unmodelled = trial.congestion_control not in CONGESTION_CONTROLS
+        return bool(is_unmodelled or trial.disorder or trial.qdisc in MANAGED
+                    or wire.lost_to_client or wire.lost_to_server)
 
     @cached_property
     def rtt_ms(self) -> float | None:
         """The RTT by the handshake, without serialisation; None where a packet of it was lost."""
         # Token buckets and cake send the first packet at once, and pause after it.
-        trial, shaped_by_htb = self.trial, self.trial.htb_burst_bytes > 0
-        return observed_rtt_ms(
-            self.wire, math.inf if shaped_by_htb else trial.up_kbps,
-            math.inf if shaped_by_htb or trial.qdisc in MANAGED else trial.down_kbps)
+        up_kbps, down_kbps = self.trial.up_kbps, self.trial.down_kbps
+        if self.trial.htb_burst_bytes:
+            up_kbps = down_kbps = math.inf
+        elif self.trial.qdisc in MANAGED:
+            down_kbps = math.inf
+        return observed_rtt_ms(self.wire, up_kbps, down_kbps)
 
     @property
     def rtt_allowed_ms(self) -> float:
         """How far the observed RTT may be from the requested one."""
-        return (max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
-                + JITTER_SIGMAS * self.trial.jitter_ms)
+        allowed_ms = max(self.tolerances.rtt_ms, self.tolerances.rtt_share * self.trial.rtt_ms)
+        return allowed_ms + JITTER_SIGMAS * self.trial.jitter_ms
 
     @property
     def bandwidth_kbps(self) -> float | None:
@@ -218,9 +214,12 @@ class Observed:
     @cached_property
     def retransmissions(self) -> tuple[Retransmission, ...]:
         """All retransmissions, with their causes where they are known."""
-        return tuple(replace(segment, cause=self.trial.disorder)
-                     if segment.cause is None and self.trial.disorder else segment
-                     for segment in explain_retransmissions(self.wire, self.arp_wait_ms))
+        explained = []
+        for sent in explain_retransmissions(self.wire, self.arp_wait_ms):
+            if sent.cause is None and self.trial.disorder:
+                sent = replace(sent, cause=self.trial.disorder)
+            explained.append(sent)
+        return tuple(explained)
 
     @property
     def arp_wait_ms(self) -> float:
@@ -230,8 +229,9 @@ class Observed:
     @cached_property
     def flights(self) -> list[list[Segment]]:
         """The flights of the server's messages up to its Finished; [] without TLS."""
-        return (split_into_flights(self.wire.at_server, 0, self.flight_bytes)
-                if self.flight_bytes else [])
+        if not self.flight_bytes:
+            return []
+        return split_into_flights(self.wire.at_server, 0, self.flight_bytes)
 
     @property
     def flight_bytes(self) -> int | None:
@@ -283,8 +283,11 @@ class Observed:
         if self.messages is not None:
             return split_into_flights(self.wire.at_server, self.messages.start, self.messages.end)
         size = wire_bytes(self.report)
-        end = max((s.end for s in self.wire.at_server if s.to_client), default=1) - 1
-        return split_into_flights(self.wire.at_server, end - size, end) if size else []
+        if not size:
+            return []
+        ends = (segment.end for segment in self.wire.at_server if segment.to_client)
+        end = max(ends, default=1) - 1
+        return split_into_flights(self.wire.at_server, end - size, end)
 
     @cached_property
     def upload_first_flight(self) -> int | None:
@@ -295,10 +298,11 @@ class Observed:
     @cached_property
     def request_flights(self) -> list[list[Segment]]:
         """The flights in which the last request left; [] for one without a body."""
-        size = self.trial.request_bytes + self.report.get("request_bytes", 0)
         if not self.trial.request_bytes:
             return []
-        end = max((s.end for s in self.wire.at_client if not s.to_client), default=1) - 1
+        size = self.trial.request_bytes + self.report.get("request_bytes", 0)
+        ends = (segment.end for segment in self.wire.at_client if not segment.to_client)
+        end = max(ends, default=1) - 1
         return split_into_flights(self.wire.at_client, max(end - size, 0), end, to_client=False)
 
     @property
@@ -403,5 +407,7 @@ class Observed:
     @property
     def begun_ns(self) -> int | None:
         """How long after tick_ns the client's first packet left; None where that is not known."""
-        sent = next((s.time_ns for s in self.wire.at_client if not s.to_client), None)
-        return None if sent is None or not self.tick_ns else sent - self.tick_ns
+        for segment in self.wire.at_client:
+            if not segment.to_client:
+                return segment.time_ns - self.tick_ns if self.tick_ns else None
+        return None

@@ -13,9 +13,9 @@ from firstflight.testbed.hosts.tls_records import (RECORD_OVERHEAD_BYTES, flight
 from firstflight.testbed.messages import Response
 from firstflight.workloads.fetch.trial import Trial
 
-# Sizes on the wire of curl's and server.py's messages. HELLO_BYTES: by whether OpenSSL is 3.5 or
-# newer (SHA-384), and by key exchange. A server that resumes a session sends only hello, Finished
-# and one ticket.
+# Sizes on the wire of curl's and server.py's messages. A server that resumes a session sends only
+# hello, Finished and one ticket. HELLO_BYTES: by whether OpenSSL is 3.5 or newer (SHA-384), and by
+# key exchange.
 HELLO_BYTES = {(False, "x25519"): 240, (True, "x25519"): 241, (True, "x25519mlkem768"): 1417}
 FINISHED_BYTES, OWN_TICKET_BYTES = 80, 255
 # Sizes of server.py's headers and curl's request without the digits of the response's size.
@@ -34,21 +34,24 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
     """
     settings = trial.with_buffers(sysctls)
     of_hosts = trial.host_settings(sysctls)
+    send_buffers = buffer_sizes(settings, SEND)
+    if trial.send_buffer_bytes:
+        send_buffers = fixed_send_buffer(trial.send_buffer_bytes)
+    probes = settings.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4")
+    record_bytes = 0 if secure is None else RECORD_OVERHEAD_BYTES
+
     return Transfer(
         path=trial.path.lossless,  # equal for trials that differ in queue, loss or seed only
         initcwnd=trial.server_window, initrwnd=trial.client_window,
         congestion_control=trial.congestion_control,
         response_bytes=sum(writes) or header_bytes + trial.response_bytes,
-        request_bytes=request_bytes + (0 if secure is None else RECORD_OVERHEAD_BYTES),
+        request_bytes=request_bytes + record_bytes,
         mss=trial.mss, idle_ms=trial.idle_ms, gap_ms=trial.gap_ms,
         burst_bytes=header_bytes + trial.burst_bytes,
-        receive_buffers=buffer_sizes(settings, RECEIVE),
-        send_buffers=(fixed_send_buffer(trial.send_buffer_bytes) if trial.send_buffer_bytes
-                      else buffer_sizes(settings, SEND)),
+        receive_buffers=buffer_sizes(settings, RECEIVE), send_buffers=send_buffers,
         most_window_bytes=trial.most_window_bytes,
         restart_after_idle=settings.get("net.ipv4.tcp_slow_start_after_idle") != "0",
-        loss_probes=trial.loss_probes == "on"
-        and settings.get("net.ipv4.tcp_early_retrans", "3") in ("3", "4"),
+        loss_probes=trial.loss_probes == "on" and probes,
         request_writes=upload_writes(request_bytes, trial.request_bytes),
         client_initcwnd=trial.uploading_window,
         server_receive_buffers=buffer_sizes(of_hosts, RECEIVE),
@@ -114,9 +117,9 @@ def _is_newer(trial: Trial) -> bool:
 def flight_writes(trial: Trial) -> tuple[int, ...]:
     """Sizes of the writes in which server.py's first messages leave."""
     with_mlkem = trial.key_share != "x25519"
-    return writes_of(flight_of(trial.chain_bytes, 1 + trial.intermediates, trial.signature,
-                               with_mlkem, _is_newer(trial) and not with_mlkem),
-                     trial.buffer_bytes)
+    flight = flight_of(trial.chain_bytes, 1 + trial.intermediates, trial.signature,
+                       with_mlkem, _is_newer(trial) and not with_mlkem)
+    return writes_of(flight, trial.buffer_bytes)
 
 
 def is_computable(trial: Trial) -> bool:
@@ -131,7 +134,7 @@ def secure_of(report: Response) -> Secure | None:
         return None
     tls = report["tls"]
     return Secure(tls["hello_bytes"], tuple(tls["flight"]), tls["finished_bytes"],
-                  tuple(tls["tickets"]), tls["response"][0])
+                  tickets=tuple(tls["tickets"]), first_bytes=tls["response"][0])
 
 
 def wire_bytes(report: Response) -> int:

@@ -27,16 +27,12 @@ _TAKEN = ("defaults", "sweep", "axis", "figure", "claim", "raw")
 
 @dataclass(frozen=True)
 class ClockReading:
-    """How a set-up's script took the times that it published; by default as they are.
+    """How a set-up's script took the times that it published; by default as they are."""
 
-    process_ms: the time of programs that ran inside the measured time; added by calculation.
-    failed_ms: the time reported of a fetch that could not connect, 0 for none. truncated: published
-    numbers are truncated to whole ones, not rounded.
-    """
-
+    # The time of programs that ran inside the measured time; added by calculation.
     process_ms: float = 0.0
-    failed_ms: float = 0.0
-    truncated: bool = False
+    failed_ms: float = 0.0  # the reported time of a fetch that could not connect; 0 for none
+    truncated: bool = False  # published numbers are truncated to whole ones, not rounded
 
 
 READINGS = tuple(field.name for field in fields(ClockReading))
@@ -44,11 +40,15 @@ SWITCHABLE = (*SWEPT[2:], *READINGS)  # all but RTT and bandwidth, which place a
 
 
 def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
+    """What a cause sets, by name. Raises UsageError."""
     if not isinstance(value, dict) or not value:
         raise UsageError(f"{where} has to be a table like {{htb_burst_bytes = 15360}}")
     schema.known_keys(value, SWITCHABLE, where)
-    return tuple((name, (schema.flag if name == "truncated" else schema.number(name))(
-        item, f"{where}: {name}")) for name, item in value.items())
+    switches = []
+    for name, item in value.items():
+        read = schema.flag if name == "truncated" else schema.number(name)
+        switches.append((name, read(item, f"{where}: {name}")))
+    return tuple(switches)
 
 
 @dataclass(frozen=True)
@@ -66,13 +66,13 @@ class Cause:
         """The sweep with this cause switched on."""
         if self.sweeps and sweep.name not in self.sweeps:
             return sweep
-        return sweep.with_lists(**{name: (value,) for name, value in self.switches
-                                   if name not in READINGS})
+        lists = {name: (value,) for name, value in self.switches if name not in READINGS}
+        return sweep.with_lists(**lists)
 
     def change_reading(self, reading: ClockReading) -> ClockReading:
         """The reading with this cause switched on."""
-        return replace(reading, **{name: value for name, value in self.switches
-                                   if name in READINGS})
+        values = {name: value for name, value in self.switches if name in READINGS}
+        return replace(reading, **values)
 
     @property
     def in_words(self) -> str:
@@ -92,14 +92,12 @@ class AsPublished:
     within_points: float = key(0.0, quantity="within")
     causes: tuple[Cause, ...] = key((), absent=True)
 
+
 @dataclass(frozen=True)
 class Level:
-    """The sweeps with some causes switched on, and how their times are read.
+    """The sweeps with some causes switched on, and how their times are read."""
 
-    cause: the last one switched on; None at the first level, the clean run.
-    """
-
-    cause: Cause | None
+    cause: Cause | None  # the last one switched on; None at the first level, the clean run
     sweeps: tuple[Sweep, ...]
     reading: ClockReading
 
@@ -155,14 +153,16 @@ def read_causes(raw: Mapping[str, object], sweeps: Iterable[Sweep], where: str
     causes = schema.read_tables(Cause, raw, "cause", where)
     if not causes:
         raise UsageError(f"{where}: [as_published] has no [[cause]] to switch on")
+
     names = [sweep.name for sweep in sweeps]
-    for cause, after in zip(causes, (*causes[1:], causes[-1])):
-        place = f'{where}: [[cause]] "{cause.name}"'
+    for cause in causes:
         for name in cause.sweeps:
-            schema.one_of(name, names, f"{place}: sweeps")
+            schema.one_of(name, names, f'{where}: [[cause]] "{cause.name}": sweeps')
+    for cause, after in zip(causes, causes[1:]):
         if GROUP_OF[after.known] < GROUP_OF[cause.known]:
             raise UsageError(f'{where}: [[cause]] "{after.name}": known = "{after.known}" stands'
                              f' behind one that is {cause.known}; code and kernel come first, then'
                              " calibrated, then inferred")
+
     return schema.read(AsPublished, schema.table(raw, "as_published", where),
                        f"{where}: [as_published]", causes=causes)

@@ -33,13 +33,10 @@ _DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 
 @dataclass(frozen=True)
 class FetchFigureKind(FigureKind[Scenario, Figure]):
-    """What a figure of one kind has to have, and what it is for.
+    """What a figure of one kind has to have, and what it is for."""
 
-    is_answer: whether its sentence answers the question of the run. has_levels: whether its
-    published file has levels by panel and bucket, which `check` looks at.
-    """
-
-    is_answer: bool = False
+    is_answer: bool = False  # whether its sentence answers the question of the run
+    # Whether its published file has levels by panel and bucket, which `check` looks at.
     has_levels: bool = False
 
     @property
@@ -52,6 +49,7 @@ def check(scenario: Scenario, where: str) -> None:
     """Check that the scenario has what its figures and claims need. Raises UsageError."""
     for figure in scenario.figures:
         _check_figure(scenario, figure, schema.place_of(where, "figure", figure.name))
+
     figures = {figure.name: figure for figure in scenario.figures}
     for claim in scenario.claims:
         place = schema.place_of(where, "claim", claim.says)
@@ -65,9 +63,11 @@ def check(scenario: Scenario, where: str) -> None:
 
 
 def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check that the scenario has what a figure needs. Raises UsageError."""
     check_keys(figure, FIGURES, where)
     kind = FIGURES[figure.kind]
     _check_quantities(figure, kind, where)
+
     population = scenario.population(figure.sweep)
     if population is not None:
         _check_windows(figure, population.initcwnd, f"{where}: {figure.sweep!r}")
@@ -77,6 +77,7 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
         _check_windows(figure, scenario.sweep(figure.sweep).initcwnd,
                        f"{where}: sweep {figure.sweep!r}")
         kind.check(scenario, figure, where)
+
     if figure.published and not kind.has_levels:
         known = read_published(f"{where}: published",
                                lambda: published.buckets(figure.published, figure.panel))
@@ -109,6 +110,7 @@ def _labels(scenario: Scenario, figure: Figure) -> Sequence[str]:
 
 
 def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
+    """Check that a figure's windows are measured. Raises UsageError."""
     for initcwnd in (figure.baseline_initcwnd, figure.experiment_initcwnd):
         if initcwnd and initcwnd not in windows:
             raise UsageError(f"{where} has no initcwnd {initcwnd}")
@@ -137,16 +139,17 @@ def _check_points(scenario: Scenario, figure: Figure, where: str) -> None:
 def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
     """Check that the values of `by` are numbers, with one cell each."""
     _check_swept(scenario, figure, where)
-    if any(isinstance(value, str) for value, in
-           scenario.sweep(figure.sweep).counted(figure.by)):
+    sweep = scenario.sweep(figure.sweep)
+    values = [value for value, in sweep.counted(figure.by)]
+    if any(isinstance(value, str) for value in values):
         raise UsageError(f'{where}: by: a figure of kind "{figure.kind}" is over numbers')
     _check_points(scenario, figure, where)
+
     if figure.published:
-        sweep = scenario.sweep(figure.sweep)
-        lines: Iterable[Value] = sweep.initcwnd if not figure.down else [
-            line for line, in sweep.counted(figure.down)]
-        _check_levels(figure, map(plain, lines), [plain(x) for x, in sweep.counted(figure.by)],
-                      where)
+        lines: Iterable[Value] = sweep.initcwnd
+        if figure.down:
+            lines = [line for line, in sweep.counted(figure.down)]
+        _check_levels(figure, map(plain, lines), list(map(plain, values)), where)
 
 
 def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
@@ -159,18 +162,19 @@ def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
         raise UsageError(f"{where}: several cells have one {figure.by} and kernel: ask for one of"
                          " them")
     if figure.published:
-        _check_levels(figure, (panel_of(metric, value) for value, in sweep.counted(figure.by)
-                               for metric in (figure.metric, LOST)),
-                      [kernel_words(cell) for cell in sweep.cells], where)
+        panels = []
+        for value, in sweep.counted(figure.by):
+            panels += [panel_of(figure.metric, value), panel_of(LOST, value)]
+        _check_levels(figure, panels, [kernel_words(cell) for cell in sweep.cells], where)
 
 
 def _check_levels(figure: Figure, panels: Iterable[str], buckets: Sequence[str], where: str
                   ) -> None:
     """Check that all that is published has a place in the figure. Raises UsageError."""
-    known, named = read_published(f"{where}: published",
-                                  lambda: published.levels(figure.published)), sorted({*panels})
+    known = read_published(f"{where}: published", lambda: published.levels(figure.published))
+    shown = sorted({*panels})
     for panel, bucket in known:
-        schema.one_of(panel, named, f"{where}: published: panel")
+        schema.one_of(panel, shown, f"{where}: published: panel")
         schema.one_of(bucket, buckets, f"{where}: published: bucket")
 
 
@@ -187,16 +191,18 @@ def _check_drawn_figure(figure: Figure, where: str) -> None:
     if not figure.published:
         raise UsageError(f"{where}: published is missing: the bars of a population are those of a"
                          " published file")
+
     published_bars = read_published(f"{where}: published",
                                     lambda: published.buckets(figure.published, figure.panel))
     if figure.by == "percentile":
         for label in published_bars:
             percentile_of(label)
         return
+
     schema.one_of(figure.by, _DRAWN_BY, f"{where}: by")
-    ends = [label.removeprefix(">") for label in published_bars]
-    if not all(re.fullmatch(r"\d+(\.\d+)?", end) for end in ends) \
-            or any(label.startswith(">") for label in list(published_bars)[:-1]):
+    labels = list(published_bars)
+    ends = [*labels[:-1], labels[-1].removeprefix(">")] if labels else []
+    if not all(re.fullmatch(r"\d+(\.\d+)?", end) for end in ends):
         raise UsageError(f"{where}: published: bars are named by their upper ends, the last may"
                          f" be open as in \">5000\", not {', '.join(published_bars)}")
 
@@ -225,6 +231,7 @@ def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
     """
     if figure.weights == JOINT:
         return _check_joint(scenario, figure, where)
+
     sweep = scenario.sweep(figure.sweep)
     counts = sweep.counted(figure.by)
     _check_same_values(scenario.axis_of(figure).values, sweep, figure.by, where)
@@ -233,6 +240,7 @@ def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
             raise UsageError(f"{where}: several cells fall in one bucket of {figure.by};"
                              " say by which axis they are weighted")
         return
+
     weights = scenario.axis(figure.weights)
     if weights is None or not weights.shares_percent:
         raise UsageError(f"{where}: weights: there is no [[axis]] with"
@@ -242,7 +250,8 @@ def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
 
 def _check_same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
     """Check that the axis has the values of the sweep. Raises UsageError."""
-    shown, swept = [*axis], [value for value, in sweep.counted(by)]
+    shown = list(axis)
+    swept = [value for value, in sweep.counted(by)]
     if {*shown} != {*swept}:
         raise UsageError(f"{where}: {by}: sweep {sweep.name!r} has {', '.join(map(plain, swept))},"
                          f" and the [[axis]] has {', '.join(map(plain, shown))}; give the axis the"

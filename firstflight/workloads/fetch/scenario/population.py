@@ -182,10 +182,11 @@ class Populations:
                 values[column] = getattr(row, clean)
             elif clean is not None:
                 values[column] = clean
+
+        rtt_ms, bandwidth_kbps = values["rtt_ms"], values["bandwidth_kbps"]
         if "queue_packets" not in values:
-            values |= queue_of(self.template.lists["queue"][0], values["rtt_ms"],
-                               values["bandwidth_kbps"])
-        return Trial(**self._common, **values, uplink_kbps=values["bandwidth_kbps"],
+            values |= queue_of(self.template.lists["queue"][0], rtt_ms, bandwidth_kbps)
+        return Trial(**self._common, **values, uplink_kbps=bandwidth_kbps,
                      response_bytes=row.response_bytes, key_rtt_ms=row.key_rtt_ms,
                      key_bandwidth_kbps=row.key_bandwidth_kbps,
                      weight=row.weight if WEIGHT in added else row.step_weight)

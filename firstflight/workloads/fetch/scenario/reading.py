@@ -28,10 +28,12 @@ def read_scenario(file: ScenarioFile) -> Scenario:
     where = file.where
     schema.known_keys(file.raw, _KEYS, where)
     raw = causes.merged(file.raw, where)
+
     defaults = grammar.read_defaults(Sweep, raw, where, without=_OF_ONE_SWEEP)
     figures = tuple(grammar.read_figures(Figure, raw, where).values())
     one_in = schema.number("one_in")(raw.get("one_in", 1), f"{where}: one_in")
     sweeps = _sweeps(raw, defaults, one_in, where)
+
     scenario = Scenario(
         head=file.head(), sweeps=sweeps,
         axes=schema.read_tables(Axis, raw, "axis", where, called="by"),
@@ -47,10 +49,13 @@ def read_scenario(file: ScenarioFile) -> Scenario:
 def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object], one_in: int,
             where: str) -> tuple[Sweep, ...]:
     """The sweeps: grids of one in `one_in` of their networks."""
-    own = (schema.read(OwnServer, schema.table(raw, OWN_SERVER, where), f"{where}: [{OWN_SERVER}]")
-           if OWN_SERVER in raw else None)
+    own_server = ""
+    if OWN_SERVER in raw:
+        table = schema.table(raw, OWN_SERVER, where)
+        own_server = schema.read(OwnServer, table, f"{where}: [{OWN_SERVER}]").text
     sweeps: tuple[Sweep, ...] = schema.read_tables(
-        Sweep, raw, "sweep", where, defaults=defaults, own_server=own.text if own else "")
+        Sweep, raw, "sweep", where, defaults=defaults, own_server=own_server)
+
     if one_in > 1 and not sweeps and "population" not in raw:
         raise UsageError(f"{where}: one_in: it needs a grid of networks, or clients of a"
                          " [[population]], and there are none")

@@ -41,16 +41,16 @@ CellKey = Trial  # a trial without what varies within a cell: see cell_key
 class Sweep(SettingSweep[Trial]):
     """Networks, windows and sizes that are measured in every combination.
 
-    lists: by name, in the order of parameters.SWEPT. Without a list of systems, all trials run in
-    one system that can do all of the sweep, so that they can be compared.
-    chains: of (signature, intermediates, chain_bytes), instead of every combination.
+    Without a list of systems, all trials run in one system that can do all of the sweep, so that
+    they can be compared.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = SWEPT
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": NETWORK, "chains": CHAIN,
                                                          "kernels": KERNEL}
+    # Of (signature, intermediates, chain_bytes), instead of every combination.
     chains: tuple[Chain, ...] = key((), reader=rows_of(*CHAIN))
-    lists: Lists = lists_of(SWEPT)
+    lists: Lists = lists_of(SWEPT)  # by name, in the order of parameters.SWEPT
     own_server: str = key("", absent=True)
     client: Client
 
@@ -60,29 +60,10 @@ class Sweep(SettingSweep[Trial]):
     def check_together(self, where: str) -> None:
         """Check that values go together, such as bursts of losses and loss. Raises UsageError."""
         super().check_together(where)
-        lists, kept, idle_ms = self.lists, self.lists["kept"], self.lists["idle_ms"]
-        if any(idle_ms) and not all(kept):
-            raise UsageError(f"{where}: a pause (idle_ms, --idle) is between two responses: kept"
-                             " (--kept) has to be 1 or more")
-        if "close" in lists["framing"] and any(kept):
-            raise UsageError(f'{where}: framing = "close" ends the connection: kept has to be 0')
-        if any(kept) and (any(lists["chain_bytes"]) or self.has_own_chain):
-            raise UsageError(f"{where}: earlier responses (kept, --kept; a pause, --idle, has one)"
-                             " go with plain HTTP only")
-        if any(kept) and self.client == "wget":
-            raise UsageError(f"{where}: wget times all responses of a connection together: earlier"
-                             " responses (kept, --kept) need the client curl or libcurl, e.g."
-                             " --client curl")
-        if any(idle_ms) and self.client != "libcurl":
-            raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
-                             f" {self.client}")
+        check_earlier_responses(self, where)
         check_upload(self, where)
-        if FIXED in lists["rwnd_growth"] and (self.client != "libcurl" or self.own
-                                              or any(lists["chain_bytes"])):
-            raise UsageError(f"{where}: a receive window that stays (rwnd_growth, --rwnd-growth;"
-                             " --rwnd 45,fixed) needs the client libcurl, which sets it on its"
-                             " socket, plain HTTP and a server of ours (--client libcurl)")
-        check_system(lists, where)
+        check_receive_window(self, where)
+        check_system(self.lists, where)
         check_tls(self, where)
         check_server(self, where)
 
@@ -157,8 +138,8 @@ class Sweep(SettingSweep[Trial]):
         for name in NETWORK:
             values = self.lists[name]
             count = min(len(values), max(2, round(len(values) / math.sqrt(one_in))))
-            fewer[name] = tuple(values[round(place * (len(values) - 1) / max(1, count - 1))]
-                                for place in range(count))
+            last, steps = len(values) - 1, max(1, count - 1)
+            fewer[name] = tuple(values[round(place * last / steps)] for place in range(count))
         return self.with_lists(**fewer)
 
 
@@ -180,11 +161,10 @@ class Template(Sweep):
     @property
     def fields(self) -> dict[str, Any]:
         """A trial's fields, except what is drawn, the window and the queue's length."""
-        values = {name: values[0] for name, values in self.lists.items()
+        firsts = {name: values[0] for name, values in self.lists.items()
                   if name not in (*DRAWN, "uplink_kbps", "queue")}
-        return {**values, "client": self.client, "repeat": 1,
-                "own_server": self.own_server if values["server"] == OWN else ""}
-
+        own_server = self.own_server if firsts["server"] == OWN else ""
+        return {**firsts, "client": self.client, "repeat": 1, "own_server": own_server}
 
 
 @lru_cache(maxsize=1 << 16)
@@ -207,6 +187,38 @@ def bucket_value(by: str, cell: Any) -> Value:
 
 # Checks of what is requested together ------------------------------------------------
 
+def check_earlier_responses(requested: Sweep, where: str) -> None:
+    """Check what goes with earlier responses on a connection. Raises UsageError."""
+    lists, client = requested.lists, requested.client
+    has_kept, has_pause = any(lists["kept"]), any(lists["idle_ms"])
+    if has_pause and not all(lists["kept"]):
+        raise UsageError(f"{where}: a pause (idle_ms, --idle) is between two responses: kept"
+                         " (--kept) has to be 1 or more")
+    if has_kept and "close" in lists["framing"]:
+        raise UsageError(f'{where}: framing = "close" ends the connection: kept has to be 0')
+    if has_kept and (any(lists["chain_bytes"]) or requested.has_own_chain):
+        raise UsageError(f"{where}: earlier responses (kept, --kept; a pause, --idle, has one)"
+                         " go with plain HTTP only")
+    if has_kept and client == "wget":
+        raise UsageError(f"{where}: wget times all responses of a connection together: earlier"
+                         " responses (kept, --kept) need the client curl or libcurl, e.g."
+                         " --client curl")
+    if has_pause and client != "libcurl":
+        raise UsageError(f"{where}: a pause (idle_ms, --idle) needs the client libcurl, not"
+                         f" {client}")
+
+
+def check_receive_window(requested: Sweep, where: str) -> None:
+    """Check what goes with a receive window that stays. Raises UsageError."""
+    lists = requested.lists
+    is_possible = (requested.client == "libcurl" and not requested.own
+                   and not any(lists["chain_bytes"]))
+    if FIXED in lists["rwnd_growth"] and not is_possible:
+        raise UsageError(f"{where}: a receive window that stays (rwnd_growth, --rwnd-growth;"
+                         " --rwnd 45,fixed) needs the client libcurl, which sets it on its"
+                         " socket, plain HTTP and a server of ours (--client libcurl)")
+
+
 UPLOAD = "a request with a body (request_bytes, --request)"
 
 
@@ -218,6 +230,7 @@ def check_upload(requested: Sweep, where: str) -> None:
             raise UsageError(f"{where}: the client's initial window (client_initcwnd, --client-iw)"
                              f" is that of {UPLOAD}: give its size, as --request 30kB")
         return
+
     if any(lists["chain_bytes"]) or requested.has_own_chain:
         raise UsageError(f"{where}: {UPLOAD} goes with plain HTTP only: neither the model nor the"
                          " checks have one over TLS")
@@ -239,14 +252,15 @@ def check_tls(requested: Sweep, where: str) -> None:
             raise UsageError(f"{where}: a session is resumed (resumed, --resumed), and early data"
                              " sent, only with TLS: give a chain (chain_bytes, --chain)")
         return
+
     if requested.client != "curl":
         raise UsageError(f"{where}: TLS (chain_bytes, --chain) needs the client curl, not"
                          f" {requested.client}: use --client curl")
     check_resumed(lists, where)
     if any(lists["early_data_bytes"]):
         _check_early_data(requested, where)
-    check_chains(requested.chains or product(lists["signature"], lists["intermediates"], chains),
-                 where)
+    combined = product(lists["signature"], lists["intermediates"], chains)
+    check_chains(requested.chains or combined, where)
 
 
 def _check_early_data(requested: Sweep, where: str) -> None:
@@ -264,7 +278,6 @@ def _check_early_data(requested: Sweep, where: str) -> None:
                              f" may have: say 1 for that, or {LEAST_PADDED_BYTES} and more")
 
 
-
 def check_server(requested: Sweep, where: str) -> None:
     """Check that the servers can do all that is requested. Raises UsageError."""
     lists = requested.lists
@@ -278,8 +291,13 @@ def check_server(requested: Sweep, where: str) -> None:
         raise UsageError(f"{where}: a server has its own certificate (ca, --ca), or is given a"
                          " chain (chain_bytes, --chain): not both")
     check_builtin(lists, where)
-    if lists["http"] == (HTTP_1,):
-        return
+    if lists["http"] != (HTTP_1,):
+        _check_http_2(requested, where)
+
+
+def _check_http_2(requested: Sweep, where: str) -> None:
+    """Check what goes with HTTP/2. Raises UsageError."""
+    lists = requested.lists
     if BUILTIN in lists["server"]:
         raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: use another one"
                          " (server, --server nginx)")

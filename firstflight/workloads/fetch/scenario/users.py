@@ -58,25 +58,22 @@ def _column(reader: Reader) -> Reader:
 
 @dataclass(frozen=True)
 class UserSample:
-    """A sample of users, as columns of equal length with one value for each user.
-
-    times: how many users of the sample it stands for. group: its index in groups, where "" is the
-    group of all others. assumed_kbps: the bandwidth of users whose own is not known, who are also
-    measured with half and double of it; None where all are known. template: what all users share,
-    from the file's [defaults].
-    """
+    """A sample of users, as columns of equal length with one value for each user."""
 
     initcwnd: tuple[int, ...]
     baseline_initcwnd: int = key(quantity="initcwnd")
-    groups: tuple[str, ...] = key()
+    groups: tuple[str, ...] = key()  # "" is the group of all others
     rtt_ms: tuple[float, ...] = key(reader=_column(schema.number("rtt_ms")))
     bandwidth_kbps: tuple[float, ...] = key(reader=_column(schema.number("bandwidth_kbps")))
     response_bytes: tuple[int, ...] = key(reader=_column(schema.number("response_bytes")))
+    # How many users of the sample each stands for.
     times: tuple[int, ...] = key(reader=_column(_TIMES.check))
-    group: tuple[int, ...] = key(reader=_column(_PLACE.check))
+    group: tuple[int, ...] = key(reader=_column(_PLACE.check))  # the index of each in groups
+    # The bandwidth of users whose own is not known, who are also measured with half and double of
+    # it; None where all are known.
     assumed_kbps: float | None = key(None, quantity="bandwidth_kbps")
     unknown: tuple[str, ...] = key(())
-    template: Template = key(None, absent=True)
+    template: Template = key(None, absent=True)  # what all users share, from the file's [defaults]
 
     def check(self, where: str) -> None:
         """Check that the columns fit each other. Raises UsageError."""
@@ -98,21 +95,24 @@ class UserSample:
     @property
     def count(self) -> int:
         """How many trials there are."""
-        return (sum(map(len, self.parts.values()))
-                * replace(self.template, initcwnd=self.initcwnd).count)
+        users = sum(map(len, self.parts.values()))
+        return users * replace(self.template, initcwnd=self.initcwnd).count
 
     @property
     def parts(self) -> dict[str, list[int]]:
         """The indices of the users that are measured in each part: of SCALES, and of UNKNOWN."""
-        limits = QUANTITIES["bandwidth_kbps"]
+        everybody = list(range(len(self.rtt_ms)))
         assumed = [place for place, kbps in enumerate(self.bandwidth_kbps)
                    if kbps == self.assumed_kbps]
-        scaled = {part: assumed for part, scale in SCALES.items()
-                  if part != PART and assumed and limits.lowest <= scale * (self.assumed_kbps or 0)
-                  <= limits.highest}
-        everybody = list(range(len(self.rtt_ms)))
-        return {PART: everybody, **scaled,
-                **{UNKNOWN[name]: everybody for name in self.unknown}}
+        limits = QUANTITIES["bandwidth_kbps"]
+        parts = {PART: everybody}
+        for part, scale in SCALES.items():
+            scaled_kbps = scale * (self.assumed_kbps or 0)
+            if part != PART and assumed and limits.lowest <= scaled_kbps <= limits.highest:
+                parts[part] = assumed
+        for name in self.unknown:
+            parts[UNKNOWN[name]] = everybody
+        return parts
 
     @property
     def options(self) -> list[Option]:
@@ -136,8 +136,9 @@ class UserSample:
                 user = windows.with_lists(
                     rtt_ms=(rtt_ms,), bandwidth_kbps=(bandwidth_kbps,),
                     response_bytes=(self.response_bytes[place],), **other_values.get(part, {}))
-                trials += [replace(trial, part=part, sample=place,
-                                   weight=self.times[place] / total,
-                                   key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps)
-                           for trial in user.trials(scenario, netem_seed(seed, place))]
+
+                weight = self.times[place] / total
+                for trial in user.trials(scenario, netem_seed(seed, place)):
+                    trials.append(replace(trial, part=part, sample=place, weight=weight,
+                                          key_rtt_ms=rtt_ms, key_bandwidth_kbps=bandwidth_kbps))
         return trials

@@ -41,25 +41,27 @@ def _compare_client_times(evidence: Evidence) -> Iterable[Comparison]:
     completed = _arrivals(at_client, end + (trial.framing == "close"))
     # The end of a response by the user's own server is not known, nor is the length of nginx's
     # first record.
-    yield from _compare(evidence, "total", begun_ns, fetch.get("total_ms"),
-                        first[:1] if trial.server == OWN else completed, completed[-1:])
+    yield from _compare(evidence, "total", begun_ns, reported_ms=fetch.get("total_ms"),
+                        earliest=first[:1] if trial.server == OWN else completed,
+                        latest=completed[-1:])
     if trial.client == "wget":
         return
 
     is_known = evidence.has_report or not trial.is_secure
-    yield from _compare(evidence, "first byte", begun_ns, fetch.get("first_byte_ms"), first,
-                        first[-1:] if is_known else completed[-1:])
+    yield from _compare(evidence, "first byte", begun_ns, reported_ms=fetch.get("first_byte_ms"),
+                        earliest=first, latest=first[-1:] if is_known else completed[-1:])
 
     answered = [begun_ns]
     if not trial.before:
         answered = [segment.time_ns for segment in at_client
                     if segment.to_client and segment.flags & SYN][:1]
-    yield from _compare(evidence, "connect", begun_ns, fetch.get("connect_ms"), answered, answered)
+    yield from _compare(evidence, "connect", begun_ns, reported_ms=fetch.get("connect_ms"),
+                        earliest=answered, latest=answered)
 
     if "tls" in evidence.report:
         finished = _arrivals(at_client, 1 + sum(evidence.report["tls"]["flight"]))
-        yield from _compare(evidence, "TLS", begun_ns, fetch.get("appconnect_ms"), finished,
-                            finished[-1:])
+        yield from _compare(evidence, "TLS", begun_ns, reported_ms=fetch.get("appconnect_ms"),
+                            earliest=finished, latest=finished[-1:])
 
 
 def _response(evidence: Evidence) -> tuple[int, int, int] | None:
@@ -70,6 +72,7 @@ def _response(evidence: Evidence) -> tuple[int, int, int] | None:
     if evidence.messages is not None:
         start, end = evidence.messages.start, evidence.messages.end
         return 1 + start, 2 + start, 1 + end
+
     size = wire_bytes(evidence.report)
     end = max((segment.end for segment in evidence.wire.at_server
                if segment.to_client and segment.payload_bytes), default=1)
@@ -111,6 +114,7 @@ def _arrivals(at_client: Sequence[Segment], end: int) -> list[int]:
             continue
         if not (segment.payload_bytes or segment.is_fin):
             continue
+
         if segment.seq <= complete:
             complete = max(complete, segment.end_with_fin)
             while waiting and min(waiting) <= complete:
@@ -122,23 +126,31 @@ def _arrivals(at_client: Sequence[Segment], end: int) -> list[int]:
     return times
 
 
-def _compare(evidence: Evidence, name: str, begun_ns: int, reported_ms: float | None,
+def _compare(evidence: Evidence, name: str, begun_ns: int, *, reported_ms: float | None,
              earliest: Sequence[int], latest: Sequence[int]) -> Iterable[Comparison]:
-    """Compare one time: it ends at one of `earliest`, or between the first of them and `latest`."""
+    """Compare one time: it ends at one of `earliest`, or between the first of them and `latest`.
+
+    earliest, latest: times of packets, in ns.
+    """
     if reported_ms is None or not earliest or not latest:
         return
     trial, tolerances = evidence.trial, evidence.tolerances
-    allowed = max(tolerances.client_ms, tolerances.client_share * reported_ms)
-    late = allowed + (tolerances.process_ms if trial.client == "wget" else 0.0)
+    early_ms = max(tolerances.client_ms, tolerances.client_share * reported_ms)
+    late_ms = early_ms
+    if trial.client == "wget":
+        late_ms += tolerances.process_ms
     if trial.arp_ms:
-        late += sum(serialised_ms(_ARP_BYTES, rate) for rate in (trial.up_kbps, trial.down_kbps))
-    ends = [(time_ns - begun_ns) / MS for time_ns in earliest]
-    last = (latest[-1] - begun_ns) / MS
-    passed = any(-allowed <= reported_ms - at <= late for at in ends) or (
-        latest[-1] not in earliest and ends[0] - allowed <= reported_ms <= last + late)
-    yield Comparison(passed, f"{name} {reported_ms:.3f} ms",
-                     f"{ends[0]:.3f} ms by its capture" if latest[-1] in earliest
-                     else f"{ends[0]:.3f} to {last:.3f} ms by its capture")
+        late_ms += serialised_ms(_ARP_BYTES, trial.up_kbps)
+        late_ms += serialised_ms(_ARP_BYTES, trial.down_kbps)
+
+    ends_ms = [(time_ns - begun_ns) / MS for time_ns in earliest]
+    passed = any(-early_ms <= reported_ms - end_ms <= late_ms for end_ms in ends_ms)
+    expected = f"{ends_ms[0]:.3f} ms by its capture"
+    if latest[-1] not in earliest:
+        last_ms = (latest[-1] - begun_ns) / MS
+        passed |= ends_ms[0] - early_ms <= reported_ms <= last_ms + late_ms
+        expected = f"{ends_ms[0]:.3f} to {last_ms:.3f} ms by its capture"
+    yield Comparison(passed, f"{name} {reported_ms:.3f} ms", expected)
 
 
 JUDGED: dict[str, Judging[Evidence, Record]] = {

@@ -41,8 +41,9 @@ def _compare_records(evidence: Evidence) -> Iterable[Comparison]:
     if trial.server == OWN or flight_bytes is None:
         return
     lengths = evidence.records.get(evidence.wire.client_port, ())
-    sent = max((segment.end for segment in evidence.wire.at_server if segment.to_client
-                and segment.payload_bytes), default=1) - 1
+    ends = (segment.end for segment in evidence.wire.at_server
+            if segment.to_client and segment.payload_bytes)
+    sent = max(ends, default=1) - 1
     yield records.compare_sent(lengths, sent, RECORDS)
 
     behind = records.between(lengths, flight_bytes, sent)
@@ -52,14 +53,17 @@ def _compare_records(evidence: Evidence) -> Iterable[Comparison]:
     if trial.http != HTTP_1:
         yield from records.compare_flushed(behind, most, tickets, (trial.response_bytes,), RECORDS)
         return
-    closed = trial.server == NGINX and behind[-1:] == [ALERT_BYTES]
-    response = behind[tickets:-1] if closed else behind[tickets:]
+
+    closes = trial.server == NGINX and behind[-1:] == [ALERT_BYTES]
+    response = behind[tickets:-1] if closes else behind[tickets:]
     if evidence.accepted_early_bytes:
-        yield from records.compare_filled(behind, most, tickets + 1 + closed, RECORDS)
+        yield from records.compare_filled(behind, most, tickets + 1 + closes, RECORDS)
     elif trial.server == NGINX:
         yield records.compare_records(response, records.split(sum(response), most), RECORDS)
     else:
-        expected = [size for text in _texts(evidence) for size in sealed_sizes(text, most)]
+        expected: list[int] = []
+        for text_bytes in _texts(evidence):
+            expected += sealed_sizes(text_bytes, most)
         yield records.compare_records(response, expected, RECORDS)
 
 

@@ -28,8 +28,12 @@ def waited_later(record: Record) -> bool:
 
 def limits(record: Record) -> list[str]:
     """What limited the flights of a transfer, in words for a table."""
-    return [*([record.limited_by] if is_limited(record) else []),
-            *([f"{RECEIVE_WINDOW}, later"] if waited_later(record) else [])]
+    words = []
+    if is_limited(record):
+        words.append(record.limited_by)
+    if waited_later(record):
+        words.append(f"{RECEIVE_WINDOW}, later")
+    return words
 
 
 def run_notes(records: Sequence[Record]) -> tuple[str, ...]:
@@ -40,7 +44,9 @@ def run_notes(records: Sequence[Record]) -> tuple[str, ...]:
 
 def _judgement(records: Sequence[Record]) -> list[str]:
     """How many trials were judged packet by packet, by when data left, and by the model of TCP."""
-    counted = Counter(word for record in records for word in record.judged_by.split())
+    counted: Counter[str] = Counter()
+    for record in records:
+        counted.update(record.judged_by.split())
     if not counted:
         return []
     return [f"Judged: every packet of {counted[PATH]} of {len(records)} trials by delay, rate and"
@@ -50,10 +56,11 @@ def _judgement(records: Sequence[Record]) -> list[str]:
 
 def _unpredicted(records: Sequence[Record]) -> list[str]:
     """A note on the trials that the model does not cover, by kernel or congestion control."""
-    uncovered = [record for record in records if record.counts and record.model_ms is None]
     causes: Counter[str] = Counter()
-    for record in uncovered:
+    for record in records:
         trial = record.trial
+        if not record.counts or record.model_ms is not None:
+            continue
         if trial.kernel != default("kernel"):
             causes[f"the kernel {trial.kernel}"] += 1
         if trial.module_parameter != default("module_parameter"):
@@ -62,6 +69,7 @@ def _unpredicted(records: Sequence[Record]) -> list[str]:
             causes[trial.congestion_control] += 1
     if not causes:
         return []
+
     named = ", ".join(f"{cause} in {count}" for cause, count in sorted(causes.items()))
     return [f"The model of TCP covers {' and '.join(CONGESTION_CONTROLS)} of unchanged kernels,"
             f" with their modules' default parameters. It predicts nothing for {named} of"
@@ -97,6 +105,7 @@ def limiting_notes(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def _limits(records: Sequence[Record]) -> list[str]:
+    """A note on transfers whose first flight another cause limited."""
     limited = [record for record in records if is_limited(record)]
     if not limited:
         return []
@@ -127,26 +136,23 @@ def _times(count: int, before: str = "") -> str:
 
 def _drops(records: Sequence[Record]) -> list[str]:
     """Notes on the packets that queues dropped, in either direction."""
+    counts: dict[str, list[int]] = {"The queue": [], "The queue towards the server": [],
+                                    **{qdisc: [] for qdisc in MANAGED}}
+    for record in records:
+        qdisc = record.trial.qdisc
+        if record.queue_drops:
+            counts[qdisc if qdisc in MANAGED else "The queue"].append(record.queue_drops)
+        if record.uplink_queue_drops:
+            counts["The queue towards the server"].append(record.uplink_queue_drops)
+
     sentences = []
-    for name, column in (("The queue", "queue_drops"),
-                         ("The queue towards the server", "uplink_queue_drops")):
-        dropped = [record for record in records if getattr(record, column)
-                   and (column != "queue_drops" or record.trial.qdisc not in MANAGED)]
-        if dropped:
-            count = sum(getattr(record, column) for record in dropped)
-            sentences.append(f"{name} dropped {_packets(count)} in {len(dropped)} of"
-                             f" {len(records)} transfers, apart from random loss.")
-    for qdisc in MANAGED:
-        counts = [record.queue_drops for record in records
-                  if record.queue_drops and record.trial.qdisc == qdisc]
-        if counts:
-            sentences.append(f"{qdisc} dropped {_packets(sum(counts))} in {len(counts)} of"
-                             f" {len(records)} transfers.")
+    for name, drops in counts.items():
+        if drops:
+            packets = f"{sum(drops)} packet{'' if sum(drops) == 1 else 's'}"
+            apart = "" if name in MANAGED else ", apart from random loss"
+            sentences.append(f"{name} dropped {packets} in {len(drops)} of {len(records)}"
+                             f" transfers{apart}.")
     return sentences
-
-
-def _packets(count: int) -> str:
-    return f"{count} packet{'' if count == 1 else 's'}"
 
 
 # Servers besides server.py -----------------------------------------------------------
@@ -156,12 +162,14 @@ NAMES = {OWN: "the server of your own"}
 
 def server_notes(records: Sequence[Record]) -> list[str]:
     """Notes on servers whose writes the model does not know, and on early data."""
-    others = [record for record in records if record.counts and record.trial.server != BUILTIN]
-    names = " and ".join(sorted({NAMES.get(record.trial.server, record.trial.server)
-                                 for record in others}))
-    return [*([f"The writes of {names} are not known, so {len(others)} of {len(records)}"
-               " trials have no model: they are verified by window, RTT, bandwidth, losses,"
-               f" retransmissions and the received bytes."] if others else []),
+    servers = [record.trial.server for record in records
+               if record.counts and record.trial.server != BUILTIN]
+    if not servers:
+        return _early_data(records)
+    names = " and ".join(sorted({NAMES.get(server, server) for server in servers}))
+    return [f"The writes of {names} are not known, so {len(servers)} of {len(records)} trials have"
+            " no model: they are verified by window, RTT, bandwidth, losses, retransmissions and"
+            " the received bytes.",
             *_early_data(records)]
 
 
@@ -169,7 +177,8 @@ def _early_data(records: Sequence[Record]) -> list[str]:
     """A note on the requests that were early data."""
     taken = [record.accepted_early_bytes or 0 for record in records
              if record.counts and record.trial.early_data_bytes]
-    sizes = " to ".join(map(str, sorted({min(taken), max(taken)}))) if taken else ""
+    if not taken:
+        return []
+    sizes = " to ".join(map(str, dict.fromkeys((min(taken), max(taken)))))
     return [f"The requests of {len(taken)} of {len(records)} trials were early data (0-RTT),"
-            f" {sizes} bytes: they left with the client's hello, and the server took them."
-            ] if taken else []
+            f" {sizes} bytes: they left with the client's hello, and the server took them."]

@@ -48,13 +48,14 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     observation: one line of the worker (testbed/worker/worker.py). client_pcap, server_pcap: the
     trial's packets. exact: whether time was virtual. sysctls: those that the scenario changes from
     testbed.network.tcp_sysctls. known_kernel: whether the model was checked against the TCP of this
-    kernel; if not, the model's times are shown, but do not judge, and nor does why data
-    left or was retransmitted. Such a kernel's own window, where no route sets one, is the one that
-    all else has to agree with.
+    kernel. Where it was not, the model's times are recorded but not judged, and why data left or
+    was retransmitted is not judged either. Such a kernel's own window, where no route sets one, is
+    the one that all else has to agree with.
     """
     skipped = skipped_record(Record, trial, observation)
     if skipped is not None:
         return skipped
+
     own_window = observation.get("server", {}).get("initial_window")
     if trial.window_by == BY_KERNEL and not known_kernel and own_window:
         under = replace(trial, initcwnd=own_window, window_by=default("window_by"))
@@ -70,8 +71,9 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
     if not known_kernel:
         tolerances = replace(tolerances, model_ms=None)
     evidence = Evidence(
-        trial, {} if failure else observation["fetch"], {} if failure else observation["server"],
-        exchange=None, tolerances=tolerances, sysctls=trial.host_settings(sysctls),
+        trial, fetch={} if failure else observation["fetch"],
+        report={} if failure else observation["server"], exchange=None,
+        tolerances=tolerances, sysctls=trial.host_settings(sysctls),
         drops=observation.get("drops", {}), records=lengths_of(observation),
         tick_ns=_tick_ns(observation, exact), known_kernel=known_kernel)
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
@@ -87,6 +89,7 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
                 evidence = replace(evidence, lost_in_all=path.lost_in_all(client, server))
         except CaptureError as error:
             failed.append(checks.Failure(CAPTURE, f"{CAPTURE}: {error}"))
+
     record = replace(record_of(evidence), ok=not (failure or broken),
                      error=failure or checks.reasons(broken), measured_at=started_at(observation))
     if failure:
@@ -189,35 +192,38 @@ def _compare_retransmissions(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_causes(evidence: Evidence) -> Iterable[Comparison]:
-    found = evidence.uncaused
-    if evidence.path is not None and evidence.known_kernel and evidence.trial.server != OWN:
-        found += tuple(late_answers(evidence.trial, evidence.wire))
-        named = [f"{'server' if segment.to_client else 'client'} {segment.seq}–{segment.end} at"
-                 f" {segment.ms_after(evidence.wire.at_client[0]):.3f} ms"
-                 for segment in found]
-        yield compare_uncaused(named)
+    """Each host sends when it has a cause, and no answer is late."""
+    if evidence.path is None or not evidence.known_kernel or evidence.trial.server == OWN:
+        return
+    named = []
+    for segment in (*evidence.uncaused, *late_answers(evidence.trial, evidence.wire)):
+        host = "server" if segment.to_client else "client"
+        named.append(f"{host} {segment.seq}–{segment.end} at"
+                     f" {segment.ms_after(evidence.wire.at_client[0]):.3f} ms")
+    yield compare_uncaused(named)
 
 
 def _compare_server_latency(evidence: Evidence) -> Iterable[Comparison]:
     """Compare the server's own T_ACK − T_Res1 with that of the capture."""
     if not evidence.has_report:
         return
-    server = float(evidence.report["latency_ms"])
-    wire = evidence.wire.latency_ms or math.nan
-    allowed = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire)
+    server_ms = float(evidence.report["latency_ms"])
+    wire_ms = evidence.wire.latency_ms or math.nan
+    allowed_ms = max(evidence.tolerances.latency_ms, evidence.tolerances.latency_share * wire_ms)
     starts_ns = _possible_starts_ns(evidence.wire, evidence.trial.qdisc == FQ, evidence.may_wait)
     end_ns = evidence.wire.response_acknowledged_ns or 0
+
     # If two writes share an skb, TCP reports the departure of the second one, a pause later.
     pause_ms = evidence.trial.gap_ms if evidence.may_wait else 0.0
     # fq delays the response between the request and its departure.
     held_ms = 0.0
     if evidence.trial.qdisc == FQ:
-        held_ms = wire - (end_ns - min(starts_ns, default=0)) / 1e6
-    is_from_a_start = any(abs(end_ns - start_ns - server * 1e6) <= allowed * 1e6
+        held_ms = wire_ms - (end_ns - min(starts_ns, default=0)) / 1e6
+    is_from_a_start = any(abs(end_ns - start_ns - server_ms * 1e6) <= allowed_ms * 1e6
                           for start_ns in starts_ns)
-    is_near = held_ms - allowed <= wire - server <= pause_ms + allowed
-    yield Comparison(is_from_a_start or is_near, f"{server:.3f} ms",
-                     f"{wire:.3f} ms as on the wire")
+    is_near = held_ms - allowed_ms <= wire_ms - server_ms <= pause_ms + allowed_ms
+    yield Comparison(is_from_a_start or is_near, f"{server_ms:.3f} ms",
+                     f"{wire_ms:.3f} ms as on the wire")
 
 
 def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[int]:
