@@ -30,21 +30,17 @@ def is_wide(ends: Ends | None) -> bool:
 
 @dataclass(frozen=True)
 class Chart:
-    """The texts that every figure has around its axes.
-
-    context: lines under the title: what was measured, and how. compared: which measurements are
-    compared; the drawing adds its marks for them. foot: below the axes, what was counted. caption:
-    below that, how the run was measured (Report.caption). alarm: what was excluded or differs, in
-    red; "" for nothing. is_measured: whether it shows trials of the run.
-    """
+    """The texts that every figure has around its axes."""
 
     title: str
-    context: tuple[str, ...]
-    foot: str = ""
-    alarm: str = ""
+    context: tuple[str, ...]  # lines under the title: what was measured, and how
+    foot: str = ""  # below the axes: what was counted
+    alarm: str = ""  # what was excluded or differs, in red; "" for nothing
+    # Below the foot: how the run was measured (Report.caption).
     caption: str = field(default="", kw_only=True)
+    # Which measurements are compared; the drawing adds its marks for them.
     compared: str = field(default="", kw_only=True)
-    is_measured: bool = field(default=True, kw_only=True)
+    is_measured: bool = field(default=True, kw_only=True)  # whether it shows trials of the run
 
 
 # Bars --------------------------------------------------------------------------------
@@ -52,39 +48,32 @@ class Chart:
 @dataclass(frozen=True)
 class BarChart(Chart):
     """Two bars a bucket like the paper's Figure 5: the absolute at the left, percent at the right.
-
-    axis: of the buckets. publisher: follows "published" in the legend, such as "in the paper".
-    above: the meaning of the lines above the bars. over: what the intervals are over, such as
-    clients. is_like_the_papers: the axis is logarithmic, as in the paper.
     """
 
     bars: tuple[Bar, ...] = ()
-    axis: str = ""
+    axis: str = ""  # of the buckets
     unit: str = "ms"
-    publisher: str = ""
-    above: str = ""
-    over: str = ""
-    is_like_the_papers: bool = False
+    publisher: str = ""  # follows "published" in the legend, such as "in the paper"
+    above: str = ""  # the meaning of the lines above the bars
+    over: str = ""  # what the intervals are over, such as clients
+    is_like_the_papers: bool = False  # the axis is logarithmic, as in the paper
 
 
 @dataclass(frozen=True)
 class TimeChart(Chart):
     """A bar for each initial window like the paper's Figure 2.
 
-    bars: their value is the window. baseline: the window that the others are compared with. The
-    interval of a bar is the baseline's value less the interval of the improvement. measured,
-    improved: what the bars show, and its improvement, in a word each, such as "time" and "saved".
-    over: what the intervals are over.
+    The interval of a bar is the baseline's value less the interval of the improvement.
     """
 
-    bars: tuple[Bar, ...] = ()
-    baseline: str = ""
+    bars: tuple[Bar, ...] = ()  # their value is the window
+    baseline: str = ""  # the window that the others are compared with
     axis: str = ""
     unit: str = "ms"
-    publisher: str = ""
-    measured: str = "time"
-    improved: str = "saved"
-    over: str = ""
+    publisher: str = ""  # follows "published" in the legend
+    measured: str = "time"  # what the bars show, in a word
+    improved: str = "saved"  # the improvement of that, in a word
+    over: str = ""  # what the intervals are over
 
 
 @dataclass(frozen=True)
@@ -106,7 +95,11 @@ def bar_page(title: str, charts: Sequence[BarChart]) -> BarPage:
 
 def _in_all(texts: Sequence[Sequence[str]]) -> tuple[str, ...]:
     """The lines that stand in each of these texts, in the order of the first one."""
-    return tuple(line for line in texts[0] if all(line in text for text in texts))
+    first, *others = texts
+    lines = list(first)
+    for text in others:
+        lines = [line for line in lines if line in text]
+    return tuple(lines)
 
 
 def _sentences(text: str) -> list[str]:
@@ -140,62 +133,49 @@ LOOKS = 7  # colours and markers that distinguish the lines of one plot
 
 @dataclass(frozen=True)
 class Line:
-    """One line, or one series of bars or markers, of a plot.
+    """One line, or one series of bars or markers, of a plot."""
 
-    name: in the legend, "" for none. x, y: of equal length. ends: 95 % intervals of y, () where
-    there are none. look: the index of its colour and marker. window: its initial window, which then
-    decides on the colour; 0 for none. style: a "curve" has no markers; "steps" are joined by steps,
-    "points" are not joined; "faint" lines, with open markers, are what others are compared with;
-    "published" are diamonds; "bars" stand next to those of other lines.
-    """
-
-    name: str
+    name: str  # in the legend; "" for none
     x: tuple[float, ...]
-    y: tuple[float, ...]
-    ends: tuple[Ends | None, ...] = ()
-    look: int = 0
+    y: tuple[float, ...]  # as many as x
+    ends: tuple[Ends | None, ...] = ()  # 95 % intervals of y; () where there are none
+    look: int = 0  # the index of its colour and marker
+    # A "curve" has no markers; "steps" are joined by steps, "points" are not joined. "faint" lines,
+    # with open markers, are what others are compared with. "published" are diamonds. "bars" stand
+    # next to those of other lines.
     style: Literal["line", "steps", "curve", "dashed", "faint", "points", "published", "bars"
                    ] = "line"
-    window: int = 0
+    window: int = 0  # its initial window, which then decides on the colour; 0 for none
 
 
 @dataclass(frozen=True)
 class Plot:
-    """One pair of axes with their lines.
-
-    ticks: (place, label) along x; () for automatic ones. zero: whether there is a line at y = 0.
-    limit: a line at a y that nothing exceeds, with its name. whole: ticks along y are whole
-    numbers. legend: whether the plot has its own legend.
-    """
+    """One pair of axes with their lines."""
 
     x_label: str
     y_label: str
     lines: tuple[Line, ...]
     title: str = ""
-    ticks: tuple[tuple[float, str], ...] = ()
+    ticks: tuple[tuple[float, str], ...] = ()  # (place, label) along x; () for automatic ones
     x_scale: Literal["linear", "log"] = "linear"
     y_scale: Literal["linear", "log"] = "linear"
     x_ends: Ends | None = None
     y_ends: Ends | None = None
-    zero: bool = False
-    limit: tuple[float, str] | None = None
-    whole: bool = False
-    legend: bool = False
+    zero: bool = False  # whether there is a line at y = 0
+    limit: tuple[float, str] | None = None  # a line at a y that nothing exceeds, with its name
+    whole: bool = False  # whether ticks along y are whole numbers
+    legend: bool = False  # whether the plot has its own legend
 
 
 @dataclass(frozen=True)
 class LineChart(Chart):
-    """Columns of plots.
-
-    widths: relative widths of the columns; () for equal ones. plot_inches: the height of a plot
-    with the labels of its axes. legend: whether there is one for all plots. palette: "distinct"
-    colours, or "ordered" ones from light to dark.
-    """
+    """Columns of plots."""
 
     columns: tuple[tuple[Plot, ...], ...] = ()
-    widths: tuple[float, ...] = ()
-    plot_inches: float = 2.7
-    legend: bool = False
+    widths: tuple[float, ...] = ()  # relative ones, of the columns; () for equal ones
+    plot_inches: float = 2.7  # the height of a plot with the labels of its axes
+    legend: bool = False  # whether there is one for all plots
+    # Colours: distinct ones, or ordered ones from light to dark.
     palette: Literal["distinct", "ordered"] = "distinct"
 
 
@@ -203,58 +183,44 @@ class LineChart(Chart):
 
 @dataclass(frozen=True)
 class TraceRow:
-    """One connection. Times in seconds after the request, the rest in segments.
-
-    sent, retransmitted: data sent for the first time, and again. acked: the acknowledged sequence
-    number, with a step at each point. window, ssthresh, in_flight: steps; ssthresh only where it is
-    finite. rtt_ms: smoothed. absent: why there is nothing to draw, "" if there is. flagged: whether
-    its verdict failed.
-    """
+    """One connection. Times in seconds after the request, the rest in segments."""
 
     title: str
-    sent: Points = ()
+    sent: Points = ()  # data sent for the first time
     retransmitted: Points = ()
-    acked: Points = ()
-    window: Points = ()
-    ssthresh: Points = ()
-    in_flight: Points = ()
-    rtt_ms: Points = ()
-    absent: str = ""
-    flagged: bool = False
+    acked: Points = ()  # the acknowledged sequence number, with a step at each point
+    window: Points = ()  # steps
+    ssthresh: Points = ()  # steps, where it is finite
+    in_flight: Points = ()  # steps
+    rtt_ms: Points = ()  # smoothed
+    absent: str = ""  # why there is nothing to draw; "" if there is
+    flagged: bool = False  # whether its verdict failed
 
 
 @dataclass(frozen=True)
 class TraceChart(Chart):
-    """A row for each connection: what was sent and acknowledged, and the window.
-
-    from_s, to_s: the time that is shown; sequence_s: that of the time–sequence plots, None for the
-    same. rtt: whether the RTT is shown.
-    """
+    """A row for each connection: what was sent and acknowledged, and the window."""
 
     rows: tuple[TraceRow, ...] = ()
-    from_s: float = 0.0
+    from_s: float = 0.0  # the time that is shown, up to to_s
     to_s: float = 1.0
-    rtt: bool = False
-    sequence_s: Ends | None = None
+    rtt: bool = False  # whether the RTT is shown
+    sequence_s: Ends | None = None  # the time of the time–sequence plots; None for the same
 
 
 # A distribution in two dimensions ----------------------------------------------------
 
 @dataclass(frozen=True)
 class GridChart(Chart):
-    """Shares in percent by two quantities, on logarithmic axes.
+    """Shares in percent by two quantities, on logarithmic axes."""
 
-    x, y: the middles of the cells, arrays of shape (x,) and (y,). shares: an array of shape (x, y).
-    diagonals: lines of constant x·y, as (x·y, label).
-    """
-
-    x: Any = None
-    y: Any = None
-    shares: Any = None
+    x: Any = None  # the middles of the cells, an array of shape (x,)
+    y: Any = None  # the same along y, of shape (y,)
+    shares: Any = None  # an array of shape (x, y)
     x_label: str = ""
     y_label: str = ""
     colour_label: str = ""
-    diagonals: tuple[tuple[float, str], ...] = ()
+    diagonals: tuple[tuple[float, str], ...] = ()  # lines of constant x·y, as (x·y, label)
 
 
 # Cells: bars in groups, squares in maps --------------------------------------------
@@ -263,106 +229,86 @@ class GridChart(Chart):
 class GroupChart(Chart):
     """Groups of bars of a metric, with a bar for each window.
 
-    windows: in segments, the baseline first. own_window: how to name the only one where no route
-    sets it. groups: each with its label and what each window changes against the baseline, None
-    where no record counts; the bars are the experiments' means with their intervals. axis: of the
-    groups. measured: what the bars show, with its unit.
+    The bars are the experiments' means with their intervals.
     """
 
-    windows: tuple[int, ...] = ()
-    own_window: str = ""
+    windows: tuple[int, ...] = ()  # in segments, the baseline first
+    own_window: str = ""  # how to name the only window where no route sets it
+    # Each with its label and what each window changes against the baseline; None where no record
+    # counts.
     groups: tuple[tuple[str, tuple[Difference | None, ...]], ...] = ()
-    axis: str = ""
-    measured: str = ""
+    axis: str = ""  # of the groups
+    measured: str = ""  # what the bars show, with its unit
     unit: str = "ms"
 
 
 @dataclass(frozen=True)
 class Square:
-    """One square with its number, in the unit of the chart's scale.
-
-    percent: the improvement in percent of the baseline; unsure: whether its 95 % interval includes
-    zero. n: fetches; excluded: those that do not count. is_near: whether it is near the published
-    value.
-    """
+    """One square with its number, in the unit of the chart's scale."""
 
     value: float
-    percent: float = 0.0
-    unsure: bool = False
-    n: int = 0
-    excluded: int = 0
-    is_near: bool = False
+    percent: float = 0.0  # the improvement in percent of the baseline
+    unsure: bool = False  # whether the 95 % interval of that includes zero
+    n: int = 0  # fetches
+    excluded: int = 0  # fetches that do not count
+    is_near: bool = False  # whether it is near the published value
 
 
 @dataclass(frozen=True)
 class SquareMap:
-    """Rows of squares, the first at the bottom; None where no record counts.
+    """Rows of squares, the first at the bottom; None where no record counts."""
 
-    title: what distinguishes the map from the others. columns: labels of the columns.
-    """
-
-    title: str
-    columns: tuple[str, ...]
+    title: str  # what distinguishes the map from the others
+    columns: tuple[str, ...]  # their labels
     rows: tuple[tuple[Square | None, ...], ...]
 
 
 @dataclass(frozen=True)
 class SquareChart(Chart):
-    """Maps of squares, each with a colour and a number.
-
-    scale: what the numbers are. "improved": the improvement in `unit` and in percent. "window": one
-    of `windows`, the smallest first. "level": values, without decimals if they are whole.
-    "published": values that are compared with the published ones in the first row.
-    rows: labels of the rows, the first at the bottom; notes: at their right.
-    """
+    """Maps of squares, each with a colour and a number."""
 
     maps: tuple[SquareMap, ...] = ()
-    rows: tuple[str, ...] = ()
+    rows: tuple[str, ...] = ()  # labels of the rows, the first at the bottom
     x_label: str = ""
     y_label: str = ""
+    # What the numbers are: "improved", the improvement in `unit` and in percent; "window", one of
+    # `windows`; "level", values; "published", values that are compared with the published ones in
+    # the first row.
     scale: Literal["improved", "window", "level", "published"] = "improved"
     unit: str = "ms"
-    windows: tuple[int, ...] = ()
-    whole: bool = False
-    notes: tuple[str, ...] = ()
+    windows: tuple[int, ...] = ()  # the smallest first
+    whole: bool = False  # whether levels are whole numbers, without decimals
+    notes: tuple[str, ...] = ()  # at the right of the rows
 
 
 # A number reached in steps ------------------------------------------------------------
 
 @dataclass(frozen=True)
 class WaterfallStep:
-    """One step. value: the number after it.
-
-    sure: how the step is known, which the bar's colour shows; "start" is not a step, but the
-    beginning.
-    """
+    """One step."""
 
     label: str
-    value: float
+    value: float  # the number after it
+    # How the step is known, which the bar's colour shows; "start" is no step, but the beginning.
     sure: Literal["start", "code", "kernel", "calibrated", "inferred"]
 
 
 @dataclass(frozen=True)
 class StepChart(Chart):
-    """A waterfall: a row for each step, with a bar from the number before it to that after it.
-
-    most: the largest possible number, None without one. axis: of the number.
-    """
+    """A waterfall: a row for each step, with a bar from the number before it to that after it."""
 
     steps: tuple[WaterfallStep, ...] = ()
-    axis: str = ""
-    most: float | None = None
+    axis: str = ""  # of the number
+    most: float | None = None  # the largest possible number; None without one
 
 
 # The packets of a connection as captured at its server --------------------------------
 
 @dataclass(frozen=True)
 class Mark:
-    """A data segment in a timeline: when it left, and its first and last byte.
+    """A data segment in a timeline: when it left, and its first and last byte."""
 
-    kind: handshake and ticket are TLS's messages before the response, data the rest.
-    """
-
+    # Handshake and ticket are TLS's messages before the response, data the rest.
     kind: Literal["handshake", "ticket", "data", "retransmitted", "lost"]
     time_ms: float
     from_bytes: float
@@ -371,88 +317,72 @@ class Mark:
 
 @dataclass(frozen=True)
 class Timeline:
-    """The packets of one connection as captured at its server.
-
-    acknowledged, offered: (ms, bytes), with a step at each point; offered: the end of the receive
-    window. text: the timeline in words. end_ms: when all data were acknowledged, None where they
-    were not. to_ms, to_bytes: ends of the axes, common to the timelines that are compared.
-    """
+    """The packets of one connection as captured at its server."""
 
     title: str
-    text: str
+    text: str  # the timeline in words
     marks: tuple[Mark, ...]
-    acknowledged: tuple[tuple[float, float], ...]
-    to_ms: float
+    acknowledged: tuple[tuple[float, float], ...]  # (ms, bytes), with a step at each point
+    to_ms: float  # the ends of the axes, common to the timelines that are compared
     to_bytes: float
-    offered: tuple[tuple[float, float], ...] = ()
-    end_ms: float | None = None
+    offered: tuple[tuple[float, float], ...] = ()  # the same of the end of the receive window
+    end_ms: float | None = None  # when all data was acknowledged; None where it was not
 
 
 @dataclass(frozen=True)
 class PacketsChart(Chart):
-    """Timelines next to each other. y_label: what the kB on their axis are."""
+    """Timelines next to each other."""
 
     timelines: tuple[Timeline, ...] = ()
-    y_label: str = "kB from the server, headers included"
+    y_label: str = "kB from the server, headers included"  # what the kB on their axis are
 
 
 # A page of many objects ---------------------------------------------------------------
 
 @dataclass(frozen=True)
 class PageBar:
-    """The time of a page under one window, in ms.
-
-    document_ms: until the document had arrived. first_screen_ms: until the first screen, None where
-    it is not known. percent: the saving against the first window, None for that window itself.
-    unsure: whether the 95 % interval of the saving includes zero.
-    """
+    """The time of a page under one window, in ms."""
 
     page: Estimate
-    document_ms: float
-    first_screen_ms: float | None = None
-    percent: float | None = None
+    document_ms: float  # until the document had arrived
+    first_screen_ms: float | None = None  # until the first screen; None for unknown
+    percent: float | None = None  # saved of the first window's time; None for that window itself
     n: int = 0
     excluded: int = 0
-    unsure: bool = False
+    unsure: bool = False  # whether the 95 % interval of the saving includes zero
 
 
 @dataclass(frozen=True)
 class PageChart(Chart):
-    """Groups of bars, a bar for each window, each with the share of the document.
+    """Groups of bars, a bar for each window, each with the share of the document."""
 
-    windows: in segments, the baseline first. groups: each with its label and bars, None where no
-    record counts. axis: of the groups. y_label: of their bars.
-    """
-
-    windows: tuple[int, ...] = ()
+    windows: tuple[int, ...] = ()  # in segments, the baseline first
+    # Each with its label and bars, None where no record counts.
     groups: tuple[tuple[str, tuple[PageBar | None, ...]], ...] = ()
-    axis: str = ""
-    y_label: str = "time of the page"
+    axis: str = ""  # of the groups
+    y_label: str = "time of the page"  # of the bars
 
 
 @dataclass(frozen=True)
 class ObjectBar:
-    """One object over time, in ms: named, parsed, requested, first byte and last byte.
-
-    opens: whether its request opened a connection. host: that it comes from, "" for unsaid.
-    """
+    """One object over time, in ms."""
 
     named_ms: float
-    due_ms: float
-    start_ms: float
+    due_ms: float  # when its namer was parsed
+    start_ms: float  # when it was requested
     first_byte_ms: float
     end_ms: float
-    opens: bool = False
-    host: str = ""
+    opens: bool = False  # whether its request opened a connection
+    host: str = ""  # that it comes from; "" for unnamed
 
 
 @dataclass(frozen=True)
 class ObjectPanel:
-    """The objects of a page under one window, the document first. marks: moments as (ms, name)."""
+    """The objects of a page under one window, the document first."""
 
     title: str
     objects: tuple[ObjectBar, ...]
-    marks: tuple[tuple[float, str], ...] = ()
+    marks: tuple[tuple[float, str], ...] = ()  # moments as (ms, name)
 
 
 @dataclass(frozen=True)
@@ -465,11 +395,11 @@ class ObjectChart(Chart):
 
 @dataclass(frozen=True)
 class Shot:
-    """A picture of a page as a PNG, b"" for none. moment: what happened at that time."""
+    """A picture of a page."""
 
-    moment: str
+    moment: str  # what happened at that time
     at_ms: float
-    png: bytes = b""
+    png: bytes = b""  # b"" for none
 
 
 @dataclass(frozen=True)

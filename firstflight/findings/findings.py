@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import compress
 
 from firstflight.base.stats import Estimate
 from firstflight.findings.charts import Chart, PacketsChart, Timeline
@@ -62,31 +63,27 @@ class Column:
 
 @dataclass(frozen=True)
 class Table:
-    """Columns and rows of cells.
-
-    hidden_rows: how many further rows are not shown. picked: by what the shown rows were chosen,
-    such as "with the largest change"; "" for the first ones. wraps: on a page, the heads and the
-    first column are long and take several lines.
-    """
+    """Columns and rows of cells."""
 
     title: str
     columns: tuple[Column, ...]
     rows: tuple[tuple[Cell, ...], ...]
     notes: tuple[str, ...] = ()
-    hidden_rows: int = 0
-    wraps: bool = False
+    hidden_rows: int = 0  # how many further rows are not shown
+    wraps: bool = False  # on a page, the heads and the first column are long and take several lines
+    # By what the shown rows were chosen, such as "with the largest change"; "" for the first ones.
     picked: str = ""
 
     def without_empty(self, unknown: bool = True) -> Table:
         """The table without empty columns; unknown: whether unknown cells count as empty."""
         empty = ("", None) if unknown else ("",)
-        places = [place for place in range(len(self.columns))
-                  if any(row[place] not in empty for row in self.rows)]
-        rows = []
+        is_filled = [False] * len(self.columns)
         for row in self.rows:
-            rows.append(tuple(row[place] for place in places))
-        return replace(self, columns=tuple(self.columns[place] for place in places),
-                       rows=tuple(rows))
+            for place, cell in enumerate(row):
+                is_filled[place] |= cell not in empty
+
+        rows = tuple(tuple(compress(row, is_filled)) for row in self.rows)
+        return replace(self, columns=tuple(compress(self.columns, is_filled)), rows=rows)
 
     def first(self, most: int) -> Table:
         """The table with its first rows only."""

@@ -92,8 +92,9 @@ _OTHERS: tuple[Quantity, ...] = (
     Quantity("window", "an initial window", head="initial window"),
 )
 
-QUANTITIES = {quantity.name: quantity for quantity in (
-    *(row.quantity for row in PARAMETERS.values()), PACKETS, MS, BDP, *_OTHERS)}
+_OF_PARAMETERS = [row.quantity for row in PARAMETERS.values()]
+QUANTITIES = {quantity.name: quantity
+              for quantity in (*_OF_PARAMETERS, PACKETS, MS, BDP, *_OTHERS)}
 FLAGS = {name: quantity for name, quantity in QUANTITIES.items() if quantity.flag}
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -53,10 +54,13 @@ def draw_page(chart: BarPage) -> Figure:
 
 def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: float) -> Figure:
     """height: of each chart's axes, in inches. Many charts have their values in tables."""
-    rows = [_rows_of(panel) if len(charts) < MANY else [] for panel in charts]
-    titles = [style.fitted(panel.title, style.MEDIUM, TITLE_INCHES) if len(charts) > 1 else []
-              for panel in charts]
-    lines = max(extra_inches([bar.label for bar in panel.bars]) for panel in charts)
+    rows, titles, further_inches = [], [], []
+    for panel in charts:
+        rows.append(_rows_of(panel) if len(charts) < MANY else [])
+        titles.append(style.fitted(panel.title, style.MEDIUM, TITLE_INCHES)
+                      if len(charts) > 1 else [])
+        further_inches.append(extra_inches([bar.label for bar in panel.bars]))
+    lines = max(further_inches)
     below = BELOW_INCHES + lines + style.ROW_INCHES * max(map(len, rows))
     above = max(map(_above, charts)) + 0.18 * max(map(len, titles))
     whole = above + height + below
@@ -290,6 +294,7 @@ def scale_of(chart: BarChart) -> tuple[Ends, bool]:
 
 
 def _set_absolute_axis(axes: Axes, ends: Ends, is_log: bool, unit: str) -> None:
+    """Set the left axis."""
     if is_log:
         axes.set_yscale("log")
     axes.set_ylim(*ends)
@@ -312,6 +317,7 @@ def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
             values.append(bar.published.percent)
         if change.same is not None:
             values.append(change.same.percent.value)
+
     high = 1.12 * max(*values, 0.5)
     if zero > 0:
         high = max(high, -1.12 * min(values) * (1 - zero) / zero)
@@ -325,9 +331,11 @@ def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
 def counts_of(bars: Iterable[Bar]) -> list[tuple[str, list[str], str]]:
     """The rows of the table below the bars: n, and how many records are left out, if any."""
     changes = [bar.difference for bar in bars]
+    rows = [("n", [str(change.n) for change in changes], style.FAINT)]
     excluded = [str(change.excluded.total or "") for change in changes]
-    return [("n", [str(change.n) for change in changes], style.FAINT),
-            *([("excluded", excluded, style.ALARM)] if any(excluded) else [])]
+    if any(excluded):
+        rows.append(("excluded", excluded, style.ALARM))
+    return rows
 
 
 def improved(change: Difference) -> str:
@@ -340,30 +348,37 @@ def improved(change: Difference) -> str:
 
 def draw_times(chart: TimeChart) -> Figure:
     """Draw a bar for each window; below it are its time, what it saves of the baseline's, and n."""
-    changes = [bar.difference for bar in chart.bars]
-    times = [change.experiment.value for change in changes]
-    intervals = [None if bar.label == chart.baseline else bar.difference.paired_interval
-                 for bar in chart.bars]
-    saved = ["" if bar.label == chart.baseline else improved(bar.difference)
-             for bar in chart.bars]
-    rows = [(chart.unit or "value", list(map(format_brief, times)), style.BLUE_TEXT),
-            *([(chart.improved, saved, style.INK)] if any(saved) else []), *counts_of(chart.bars)]
+    times, intervals, saved = [], [], []
+    for bar in chart.bars:
+        is_baseline = bar.label == chart.baseline
+        times.append(bar.difference.experiment.value)
+        intervals.append(None if is_baseline else bar.difference.paired_interval)
+        saved.append("" if is_baseline else improved(bar.difference))
+
+    rows = [(chart.unit or "value", list(map(format_brief, times)), style.BLUE_TEXT)]
+    if any(saved):
+        rows.append((chart.improved, saved, style.INK))
+    rows += counts_of(chart.bars)
     labels = [bar.label for bar in chart.bars]
     lines = extra_inches(labels)
     below = BELOW_INCHES + lines + style.ROW_INCHES * len(rows)
-    brackets = ("In brackets: the 95 % interval of what is"
-                f" {chart.improved} holds zero.") if any(text[:1] == "(" for text in saved) else ""
-    frame = style.frame(replace(chart, context=(*chart.context, *_compared(chart)),
-                                foot=" ".join(filter(None, (brackets, chart.foot)))),
-                        BARE_INCHES + AXES_INCHES + below, _legend_of_times(chart, intervals))
+
+    brackets = ""
+    if any(text.startswith("(") for text in saved):
+        brackets = f"In brackets: the 95 % interval of what is {chart.improved} holds zero."
+    with_words = replace(chart, context=(*chart.context, *_compared(chart)),
+                         foot=" ".join(filter(None, (brackets, chart.foot))))
+    frame = style.frame(with_words, BARE_INCHES + AXES_INCHES + below,
+                        _legend_of_times(chart, intervals))
     axes = frame.axes(LEFT_INCHES, below, style.WIDTH_INCHES - LEFT_INCHES - style.SIDE_INCHES,
                       AXES_INCHES)
     axes.bar(range(len(chart.bars)), times, 1.6 * BAR_WIDTH,
              color=[style.window_colour(int(bar.value)) for bar in chart.bars])
+
     published = [bar.published.level for bar in chart.bars]
-    style.from_zero(axes, 1.12 * max(value for value in (
-        *times, *published, *(end for ends in intervals for end in ends or ()))
-        if value is not None))
+    shown = [*times, *chain.from_iterable(filter(None, intervals))]
+    shown += [level for level in published if level is not None]
+    style.from_zero(axes, 1.12 * max(shown))
     for place, (ends, level) in enumerate(zip(intervals, published)):
         _mark(axes, place, ends, level, None)
     style.name_y(axes, f"Mean {chart.measured}{f' ({chart.unit})' if chart.unit else ''}",
@@ -375,6 +390,7 @@ def draw_times(chart: TimeChart) -> Figure:
 
 
 def _legend_of_times(chart: TimeChart, intervals: Sequence[Ends | None]) -> list[Artist]:
+    """The meaning of the marks for published values and intervals."""
     handles: list[Artist] = []
     if any(bar.published.level is not None for bar in chart.bars):
         handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {chart.publisher}"))

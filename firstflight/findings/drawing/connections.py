@@ -33,19 +33,23 @@ Y_NAME_INCHES, RTT_INCHES = 0.44, 0.46  # from the axes to the names of those al
 
 
 def draw_traces(chart: TraceChart) -> Figure:
+    """Draw a row for each connection: its data at the left, its window at the right."""
     rows = len(chart.rows)
     frame = style.frame(chart, ROW_INCHES * rows + NAME_INCHES, _legend_of_traces(chart))
     width = (style.WIDTH_INCHES - LEFT_INCHES - MIDDLE_INCHES - RIGHT_INCHES) / 2
+    right_width = width - RTT_INCHES if chart.rtt else width
     height = ROW_INCHES - ABOVE_INCHES - BELOW_INCHES
     ends, top = _sequence_ends(chart), _window_top(chart)
+    shown = chart.from_s, chart.to_s
+
     for number, row in enumerate(chart.rows):
+        is_last = number == rows - 1
         low = ROW_INCHES * (rows - 1 - number) + NAME_INCHES + BELOW_INCHES
         left = frame.axes(LEFT_INCHES, low, width, height)
-        right = frame.axes(LEFT_INCHES + width + MIDDLE_INCHES, low,
-                           width - (RTT_INCHES if chart.rtt else 0.0), height)
-        shown = chart.from_s, chart.to_s
-        _time_axis(left, chart.sequence_s or shown, number == rows - 1)
-        _time_axis(right, shown, number == rows - 1)
+        right = frame.axes(LEFT_INCHES + width + MIDDLE_INCHES, low, right_width, height)
+        _time_axis(left, chart.sequence_s or shown, is_last)
+        _time_axis(right, shown, is_last)
+
         if chart.sequence_s:
             right.axvspan(*chart.sequence_s, color=style.GROUND, linewidth=0, zorder=0)
         if row.absent:
@@ -57,6 +61,7 @@ def draw_traces(chart: TraceChart) -> Figure:
                             fontsize=style.SMALL, color=style.FAINT)
             if chart.rtt:
                 _rtt(right.twinx(), row, chart)
+
         flag = " (its verdict failed)" if row.flagged else ""
         left.set_title(style.literal(row.title + flag),
                        color=style.ALARM if row.flagged or row.absent else style.INK)
@@ -163,10 +168,12 @@ def _retransmitted_marks() -> dict[str, object]:
 
 
 def _legend_of_traces(chart: TraceChart) -> list[Artist]:
+    """The meaning of the marks and lines that any row has."""
     handles: list[Artist] = [
         Line2D([], [], color=DATA, marker=".", linestyle="none", label="data sent")]
     if any(row.retransmitted for row in chart.rows):
         handles.append(Line2D([], [], **_retransmitted_marks(), label="retransmitted"))
+
     handles += [Line2D([], [], color=ACKED, label="acknowledged"),
                 Line2D([], [], color=WINDOW, linewidth=1.6, label="congestion window")]
     if any(row.ssthresh for row in chart.rows):
@@ -201,6 +208,7 @@ def draw_packets(chart: PacketsChart) -> Figure:
     words = [_words_above(timeline, wide) for timeline in chart.timelines]
     inches = max(P_ABOVE, 0.2 + P_LINE * max(map(len, words))) + P_HIGH + P_BELOW
     frame = style.frame(chart, inches * (count // columns), _legend_of_packets(chart))
+
     for place, timeline in enumerate(chart.timelines):
         floor, column = (count - 1 - place) // columns, place % columns
         axes = frame.axes(P_LEFT + column * (wide + P_GAP), P_BELOW + floor * inches, wide, P_HIGH)
@@ -213,12 +221,16 @@ def draw_packets(chart: PacketsChart) -> Figure:
 
 
 def _legend_of_packets(chart: PacketsChart) -> list[Artist]:
-    kinds = {mark.kind for timeline in chart.timelines for mark in timeline.marks}
+    """The meaning of the marks and lines that any timeline has."""
+    kinds, shows_offered = set[str](), False
+    for timeline in chart.timelines:
+        kinds.update(mark.kind for mark in timeline.marks)
+        shows_offered |= any(end < timeline.to_bytes for _, end in timeline.offered)
+
     handles: list[Artist] = [Line2D([], [], color=colour, linewidth=4, label=label)
                              for kind, (colour, label) in LOOKS.items() if kind in kinds]
     handles.append(Line2D([], [], color=style.INK, linewidth=1, label="acknowledged"))
-    if any(end < timeline.to_bytes for timeline in chart.timelines
-           for _, end in timeline.offered):
+    if shows_offered:
         handles.append(Line2D([], [], color=style.GREEN, linewidth=1.2, linestyle=":",
                               label="end of the receive window"))
     if any(timeline.end_ms is not None for timeline in chart.timelines):

@@ -51,6 +51,7 @@ def _show(axes: Axes, shot: Shot) -> None:
     for side in axes.spines.values():
         side.set_visible(True)
         side.set_color(style.FAINT)
+
     pixels = decoded(shot.png)
     if pixels is None:
         axes.text(0.5, 0.5, "no picture", ha="center", va="center", color=style.FAINT,

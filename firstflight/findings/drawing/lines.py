@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import compress
+from itertools import chain, compress
 from typing import Any
 
 from matplotlib.artist import Artist
@@ -48,9 +48,11 @@ def draw(chart: LineChart) -> Figure:
     boxes = _columns(chart)
     # Over the next column stand the labels of its ticks, which a title must not reach.
     rooms = [width + RIGHT_INCHES for _, width in boxes]
-    titles = [[style.fitted(plot.title, style.MEDIUM, room) for plot in column]
-              for column, room in zip(chart.columns, rooms)]
-    above = ABOVE_INCHES + TITLE_INCHES * max(len(lines) for column in titles for lines in column)
+    titles = []
+    for column, room in zip(chart.columns, rooms):
+        titles.append([style.fitted(plot.title, style.MEDIUM, room) for plot in column])
+    most_lines = max(map(len, chain.from_iterable(titles)))
+    above = ABOVE_INCHES + TITLE_INCHES * most_lines
 
     for column, (left, width), over in zip(chart.columns, boxes, titles):
         column = tuple(_with_fitted_ticks(plot, width) for plot in column)
@@ -209,12 +211,14 @@ def _name_cut(axes: Axes, plot: Plot, chart: LineChart) -> None:
         for x, y in zip(line.x, line.y):
             if line.style in UNMARKED or not is_cut(plot, y):
                 continue
+
             low, high = axes.get_ylim()
             is_above = bool(y > high)
             edge = high if is_above else low
             look = {"color": _colour(line, chart), "marker": "^" if is_above else "v",
                     "markersize": 5, "linestyle": "none", "clip_on": False, "zorder": 4}
             axes.plot([x], [edge], **look)
+
             row = count[is_above, round(x)]
             count[is_above, round(x)] += 1
             up = CUT_POINTS * (row + 0.6) * (-1 if is_above else 1)

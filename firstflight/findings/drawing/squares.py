@@ -258,13 +258,17 @@ def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
     """The meaning of the colours; squares have their numbers themselves."""
     if chart.scale == "improved":
         most = format_number(_full_percent(chart), 0)
-        return [*_patches(look, [(0.0, f"{most} % worse, or more"), (0.5, "no difference"),
-                                 (1.0, f"{most} % better, or more")]), *_nothing(chart)]
+        shades = [(0.0, f"{most} % worse, or more"), (0.5, "no difference"),
+                  (1.0, f"{most} % better, or more")]
+        return [*_patches(look, shades), *_nothing(chart)]
     if chart.scale == "window":
-        shades = [(window_shade(chart, window), str(window)) for window in chart.windows]
-        return [*(_patches(look, shades) if len(chart.maps) > 1 else []), *_nothing(chart)]
+        shades = []
+        if len(chart.maps) > 1:
+            shades = [(window_shade(chart, window), str(window)) for window in chart.windows]
+        return [*_patches(look, shades), *_nothing(chart)]
     if chart.scale != "published":
         return []
+
     part = {2: "half", 3: "third", 4: "quarter"}.get(int(FULL_RATIO), f"1/{FULL_RATIO:g}")
     return [Patch(color=look.colours(1.0), label=f"{FULL_RATIO:g} times the published value, or"
                                                  " more"),

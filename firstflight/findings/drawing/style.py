@@ -104,10 +104,10 @@ def image(drawn: Figure, form: str) -> bytes:
 
 @dataclass(frozen=True)
 class FigureFrame:
-    """A figure with its words in their places. bottom: inches below its body, where axes go."""
+    """A figure with its words in their places."""
 
     figure: Figure
-    bottom: float
+    bottom: float  # inches below its body, where axes go
 
     def axes(self, left: float, low: float, width: float, height: float) -> Axes:
         """New axes; all in inches, from the lower left corner of the body."""
@@ -383,6 +383,6 @@ def table(axes: Axes, rows: Sequence[tuple[str, Sequence[str], str]],
     """
     for row, (head, cells, colour) in enumerate(rows):
         down = -TABLE_INCHES - lower_inches - ROW_INCHES * row
-        write(axes, axes.get_xlim()[0], down, f"{head} ", FAINT, "right")
+        write(axes, axes.get_xlim()[0], down, f"{head} ", colour=FAINT, align="right")
         for place, text in enumerate(cells):
             write(axes, place, down, text, colour=colour)

@@ -48,6 +48,7 @@ def written(cell: Cell, column: Column) -> str:
 
 def _value(value: str | int | float | Estimate | Interval | None, digits: int,
            signed: bool) -> str:
+    """A cell's value as a text, with so many decimals."""
     if value is None:
         return UNKNOWN
     if isinstance(value, str):
@@ -56,6 +57,7 @@ def _value(value: str | int | float | Estimate | Interval | None, digits: int,
         return str(value).lower()  # as in trials.csv
     if isinstance(value, int):
         return f"{value:{'+' if signed else ''}d}".replace("-", MINUS)
+
     if isinstance(value, Interval):
         return format_interval((value.low, value.high), digits)
     if isinstance(value, Estimate):
