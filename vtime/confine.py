@@ -181,6 +181,7 @@ def confine(kernel: str, folder: str, *readable: str) -> None:
 
 
 def _project() -> list[str]:
+    """The files and folders of the project that a guest reads."""
     return [f"{PROJECT}/{name}" for name in os.listdir(PROJECT)
             if name not in NOT_OF_THE_PROJECT and not name.startswith(".")]
 
@@ -193,8 +194,11 @@ def make_ruleset(version: int, rights: Iterable[tuple[str, int]]) -> int:
     """
     handled = sum(these for since, these in _FILE_RIGHTS.items() if since <= version)
     attributes = struct.pack("=Q", handled)
-    attributes += struct.pack("=Q", _TCP) if version >= _TCP_ABI else b""
-    attributes += struct.pack("=Q", _SCOPES) if version >= _SCOPES_ABI else b""
+    if version >= _TCP_ABI:
+        attributes += struct.pack("=Q", _TCP)
+    if version >= _SCOPES_ABI:
+        attributes += struct.pack("=Q", _SCOPES)
+
     rules = _call(_LANDLOCK_CREATE, attributes, len(attributes), 0)
     for path, allowed in rights:
         _allow(rules, path, handled & allowed)
@@ -206,8 +210,9 @@ def _allow(rules: int, path: str, rights: int) -> None:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except FileNotFoundError:
         return
-    _call(_LANDLOCK_ADD, rules, 1, struct.pack(
-        "=Qi", rights if os.path.isdir(path) else rights & _OF_FILES, place), 0)
+    if not os.path.isdir(path):
+        rights &= _OF_FILES
+    _call(_LANDLOCK_ADD, rules, 1, struct.pack("=Qi", rights, place), 0)
     os.close(place)
 
 
@@ -233,8 +238,10 @@ def refuse(version: int) -> None:
 
     version: of Landlock. Raises OSError.
     """
-    load(program([*ALLOWED.values(), *([_TRUNCATE_CALL] if version >= 3 else [])],
-                 _with_arguments(os.getpid())))
+    allowed = [*ALLOWED.values()]
+    if version >= 3:
+        allowed.append(_TRUNCATE_CALL)
+    load(program(allowed, _with_arguments(os.getpid())))
 
 
 def program(allowed: Sequence[int], lines: Sequence[tuple[int, list[_Condition]]],
@@ -243,7 +250,7 @@ def program(allowed: Sequence[int], lines: Sequence[tuple[int, list[_Condition]]
 
     refused: where there are any, these alone are refused, and the rest is allowed.
 
-    It checks the lower half of an argument only: the kernel uses no more, or reports an error for
+    It checks only the lower half of an argument: the kernel uses no more, or reports an error for
     the other half.
     """
     steps = [*_among(_MACHINE, _ALL, (_X86_64,), 2),
@@ -254,6 +261,7 @@ def program(allowed: Sequence[int], lines: Sequence[tuple[int, list[_Condition]]
         steps += _line([(_NUMBER, _ALL, (number,)), *conditions], _ALLOW)
     if refused:
         steps += _line([(_NUMBER, _ALL, tuple(refused))], _REFUSE)
+
     return [*steps, (_LOAD, 0, 0, _NUMBER), (_EQUAL, 1, 0, _CLONE3), (_AT_LEAST, 0, 1, _NEWER),
             (_GIVE, 0, 0, _UNKNOWN), (_GIVE, 0, 0, _ALLOW if refused else _REFUSE)]
 
@@ -268,10 +276,13 @@ def _line(conditions: Sequence[_Condition], answer: int) -> list[_Step]:
 
 def _among(where: int, mask: int, values: tuple[int, ...], skipped: int) -> list[_Step]:
     """Steps that go on if a value is among these, and else skip so many steps."""
+    steps: list[_Step] = [(_LOAD, 0, 0, where)]
+    if mask != _ALL:
+        steps.append((_AND, 0, 0, mask))
     last = len(values) - 1
-    return [(_LOAD, 0, 0, where), *([(_AND, 0, 0, mask)] if mask != _ALL else []),
-            *((_EQUAL, last - place, skipped if place == last else 0, value)
-              for place, value in enumerate(values))]
+    for place, value in enumerate(values):
+        steps.append((_EQUAL, last - place, skipped if place == last else 0, value))
+    return steps
 
 
 def load(steps: list[_Step]) -> None:

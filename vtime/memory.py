@@ -33,7 +33,9 @@ def guests(requested: int | None, meminfo: Path = MEMINFO, flag: str = "--jobs "
 
 def rooms(available_mb: int | None, memory_mb: int) -> int | None:
     """How many guests fit, one at least; None where it is not known what is available."""
-    return None if available_mb is None else max(1, available_mb // memory_mb)
+    if available_mb is None:
+        return None
+    return max(1, available_mb // memory_mb)
 
 
 def available(meminfo: Path) -> int | None:

@@ -60,16 +60,17 @@ def homes() -> set[Path]:
                 named.add(Path(user.pw_dir))
     with suppress(KeyError, ValueError):  # whom passwd may know, and not list
         named.add(Path(pwd.getpwuid(int(os.environ["SUDO_UID"])).pw_dir))
-    none = {os.path.realpath(path) for path in ("/", *PROGRAMS)}
-    return {Path(os.path.realpath(home)) for home in named
-            if os.path.realpath(home) not in none}
+
+    real = {os.path.realpath(home) for home in named}
+    no_homes = {os.path.realpath(path) for path in ("/", *PROGRAMS)}
+    return {Path(home) for home in real - no_homes}
 
 
 def secrets_in(place: Path) -> str:
     """Why a place, given without links, would show secrets to its reader; "" if it would not.
 
-    A project's folder in a home or in /opt shows none; ~/.ssh and all of a home that begins with a
-    dot may.
+    A project's folder in a home or in /opt shows none; ~/.ssh may, and so may all of a home whose
+    name begins with a dot.
     """
     known = homes()
     if str(place) in (*SECRET, *OF_COMMANDS, LOCAL):
@@ -78,15 +79,19 @@ def secrets_in(place: Path) -> str:
         return "is a home folder, or above one"
     if Path(LOCAL).is_relative_to(place):
         return f"is above {LOCAL}"
+
     if place.is_relative_to("/dev/shm"):
         return ""
     for secret in SECRET:
         if place.is_relative_to(secret):
             return f"lies in {secret}"
-    home = max((home for home in known if place.is_relative_to(home)), default=None,
-               key=lambda home: len(home.parts))
-    if home and (name := place.relative_to(home).parts[0]).startswith("."):
-        return f"lies in {home / name}, where keys and settings are"
+
+    above = [home for home in known if place.is_relative_to(home)]
+    if above:
+        home = max(above, key=lambda home: len(home.parts))
+        name = place.relative_to(home).parts[0]
+        if name.startswith("."):
+            return f"lies in {home / name}, where keys and settings are"
     return ""
 
 
@@ -106,7 +111,7 @@ def refused(folder: Path, given: Iterable[str | Path] = (),
 def led_to(path: Path, folder: Path) -> str:
     """The target of a path in a folder if a link leads it to a place with secrets; else "".
 
-    Who unpacks a stranger's folder and names a link in it does not want to name ~/.ssh.
+    Somebody who unpacks a stranger's folder, and names a link in it, does not mean ~/.ssh.
     """
     named, real = Path(os.path.abspath(folder / path)), Path(os.path.realpath(folder / path))
     leads_out = named.is_relative_to(folder) and not real.is_relative_to(folder)
@@ -126,7 +131,9 @@ def everybody_reads(path: str, known_homes: Iterable[Path]) -> bool:
         lets_in = all(os.lstat(above).st_mode & stat.S_IXOTH for above in real.parents)
     except OSError:
         return False
-    needed = stat.S_IROTH | (stat.S_IXOTH if stat.S_ISDIR(mode) else 0)
+    needed: int = stat.S_IROTH
+    if stat.S_ISDIR(mode):
+        needed |= stat.S_IXOTH
     return lets_in and mode & needed == needed and not any(map(real.is_relative_to, known_homes))
 
 
@@ -136,31 +143,41 @@ class ReadablePaths:
     def __init__(self, more: Sequence[str] = ()) -> None:
         """more: places in addition to those of every guest (OF_COMMANDS)."""
         known = homes()
-        self.roots = _outermost(os.path.realpath(place) for place in
-                                (LOCAL, *(f"/etc/{name}" for name in ETC), *more)
+        candidates = LOCAL, *(f"/etc/{name}" for name in ETC), *more
+        self.roots = _outermost(os.path.realpath(place) for place in candidates
                                 if everybody_reads(place, known))
+
         within = tuple(f"{root}/" for root in self.roots)
         self.closed = {path for path in map(str, known) if path.startswith((*within, "/usr/"))}
-        self.closed.update(filter(os.path.isdir, (
-            point for point in _mount_points() if point.startswith(within))))
-        # Closed are devices, sockets and pipes, and all that not every user may read.
+        for point in _mount_points():
+            if point.startswith(within) and os.path.isdir(point):
+                self.closed.add(point)
+        closed_words: list[str] = []
+        for path in sorted(self.closed):
+            closed_words += ["-o", "-path", _pattern(path)]
+        # Closed are also devices, sockets and pipes, and all that not every user may read.
         self.looking = subprocess.Popen(
             ["find", *self.roots, "!", "-type", "l", "(", "!", "-type", "f", "!", "-type", "d",
-             "-o", "!", "-perm", "-o=r", "-o", "-type", "d", "!", "-perm", "-o=x",
-             *(word for path in sorted(self.closed) for word in ("-o", "-path", _pattern(path))),
+             "-o", "!", "-perm", "-o=r", "-o", "-type", "d", "!", "-perm", "-o=x", *closed_words,
              ")", "-print0", "-prune"],
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
 
     @cached_property
     def paths(self) -> list[str]:
         """The paths, without links, below which everything may be read. The first use waits."""
-        found = self.looking.communicate()[0]
+        found, _ = self.looking.communicate()
         # Status 1: a file was removed meanwhile, or this user may not list a folder.
         roots = self.roots if self.looking.returncode in (0, 1) else []
         closed = self.closed | set(map(os.fsdecode, found.split(b"\0")[:-1]))
-        above = {parent for path in closed for parent in _parents(path)}
+        above: set[str] = set()
+        for path in closed:
+            above.update(_parents(path))
+
         parts = {root: list(_parts(root, closed, above)) for root in roots}
-        read = [part for listed in parts.values() if len(listed) <= MOST_PARTS for part in listed]
+        read: list[str] = []
+        for listed in parts.values():
+            if len(listed) <= MOST_PARTS:
+                read += listed
         if len(parts.get(LOCAL, [])) > MOST_PARTS or LOCAL not in parts and os.path.isdir(LOCAL):
             closed.add(LOCAL)
             above.add("/usr")
@@ -178,9 +195,13 @@ def _outermost(paths: Iterable[str]) -> list[str]:
 
 def _mount_points() -> list[str]:
     """All mount points (proc(5): blanks and the like are written in octal)."""
+    points = []
     with open("/proc/self/mountinfo", "rb") as file:
-        return [os.fsdecode(re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]),
-                                   line.split()[4])) for line in file]
+        for line in file:
+            point = line.split()[4]
+            plain = re.sub(rb"\\([0-7]{3})", lambda code: bytes([int(code[1], 8)]), point)
+            points.append(os.fsdecode(plain))
+    return points
 
 
 def _pattern(path: str) -> str:

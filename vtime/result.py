@@ -12,47 +12,46 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """How a command ended, and where its output and its files are.
+    """How a command ended, and where its output and its files are."""
 
-    status: exit status as in a shell; 124 if a timeout ended the command, 130 if a second Ctrl-C
-    did, 143 if SIGTERM did. output: a file in which each line has the seconds of the machine's
-    clock, "out" or "err", and the text. files: the folder with the files that the command wrote,
-    file_count of them. capture: a pcapng file with every packet of every link; None if it was not
-    requested or the command removed it. clock_s: seconds on the machine's clock, wall_s: on the
-    host's. troubles: lines about what is missing or went wrong; omitted_count: how many more there
-    were. is_whole: whether all output and all files are there. spinning: names of programs that
-    waited without sleeping, so that the clock was moved on for them. namespaces: lines with the
-    time in ns, the number and the name of each network namespace that `ip netns` named. calls:
-    lines of JSON with the links that Mininet was asked for and the commands that it was given, as
-    the guest has written them. cut_lines: how many lines of output are stored in pieces because
-    they are longer than 64 kB; pieces after the first are marked with +.
-    """
-
+    # Exit status as in a shell; 124 if a timeout ended the command, 130 if a second Ctrl-C did, 143
+    # if SIGTERM did.
     status: int
+    # A file in which each line has the seconds of the machine's clock, "out" or "err", and the
+    # text.
     output: Path
+    # The folder with the files that the command wrote, and how many these are.
     files: Path
     file_count: int
+    # A pcapng file with every packet of every link; None if it was not requested or the command
+    # removed it.
     capture: Path | None
+    # Seconds on the machine's clock, and on the host's.
     clock_s: float
     wall_s: float
+    # Lines about what is missing or went wrong, and how many more there were.
     troubles: tuple[str, ...]
     omitted_count: int
+    # Whether all output and all files are there.
     is_whole: bool
+    # Names of programs that waited without sleeping, so that the clock was moved on for them.
     spinning: tuple[str, ...]
+    # How many lines of output are stored in pieces because they are longer than 64 kB; pieces after
+    # the first are marked with +.
     cut_lines: int
+    # Lines with the time in ns, the number and the name of each network namespace that `ip netns`
+    # named.
     namespaces: tuple[str, ...] = ()
+    # Lines of JSON with the links that Mininet was asked for and the commands that it was given, as
+    # the guest has written them.
     calls: tuple[str, ...] = ()
 
 
 class Watcher:
-    """Follows a running command. Its methods do nothing; override those that are needed.
+    """Follows a running command. Its methods do nothing; override those that are needed."""
 
-    terminal: whether the command uses this process's terminal. reads_input: whether the command
-    has this process's standard input; else it has none.
-    """
-
-    terminal = False
-    reads_input = False
+    terminal = False  # whether the command uses this process's terminal
+    reads_input = False  # whether it has this process's standard input; else it has none
 
     def begin(self, guest: CommandGuest) -> None:
         """Called when the machine has started: it can then be interrupted, stopped and resized."""

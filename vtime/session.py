@@ -45,10 +45,12 @@ def attend(request: CommandRequest, into: Path, watcher: Watcher, kernel: Path |
         outcome = guest.outcome
         output = stack.enter_context(OutputFile(into / OUTPUT_FILE, outcome))
         watcher.begin(guest)
+        target, announce = into / WRITTEN, None
+        if request.write_back:
+            target, announce = request.folder, watcher.write
         received = stack.enter_context(Received(
-            request.folder if request.write_back else into / WRITTEN,
-            Room(request.most_bytes, request.most_files), began - begins_s, outcome,
-            watcher.write if request.write_back else None))
+            target, Room(request.most_bytes, request.most_files), ahead_s=began - begins_s,
+            outcome=outcome, announce=announce))
 
         def carry(kind: bytes, at_s: float, content: bytes) -> None:
             if kind in (ENTRY, CONTENT):
@@ -59,6 +61,7 @@ def attend(request: CommandRequest, into: Path, watcher: Watcher, kernel: Path |
                 if why := watcher.print(kind == ERROR, content):
                     outcome.lose(why)
                 output.store(kind, at_s, content)
+
         try:
             guest.attend(carry)
         except EngineError as error:
@@ -67,10 +70,11 @@ def attend(request: CommandRequest, into: Path, watcher: Watcher, kernel: Path |
             outcome.status = FAILED
             outcome.note(str(error))
         is_captured = request.capture_bytes > 0 and keep_capture(guest, into)
+
     return Result(
         status=outcome.status, output=into / OUTPUT_FILE, files=received.path,
         file_count=received.count, capture=into / CAPTURE if is_captured else None,
-        clock_s=outcome.virtual_s, wall_s=outcome.wall_s, troubles=tuple(outcome.troubles),
+        clock_s=outcome.clock_s, wall_s=outcome.wall_s, troubles=tuple(outcome.troubles),
         omitted_count=outcome.omitted_count, is_whole=not outcome.unsaved,
         spinning=tuple(outcome.spinning), cut_lines=output.cut,
         namespaces=tuple(outcome.namespaces),
@@ -87,6 +91,7 @@ def keep_capture(guest: CommandGuest, into: Path) -> bool:
     except (OSError, ValueError) as error:
         guest.outcome.lose(f"{CAPTURE}: the guest removed it: {error}")
         return False
+
     most_bytes = guest.request.capture_bytes + LAST_BLOCK
     try:
         with packets, files.Folder(into) as opened, opened.replacing(CAPTURE) as file:
@@ -104,14 +109,11 @@ def keep_capture(guest: CommandGuest, into: Path) -> bool:
 
 @dataclass
 class BegunLine:
-    """The beginning of a line that is not complete. at_s: when its first byte came.
+    """The beginning of a line that is not complete."""
 
-    is_rest: whether it continues a line that was cut.
-    """
-
-    at_s: float = 0.0
+    at_s: float = 0.0  # when its first byte came
     content: bytearray = field(default_factory=bytearray)
-    is_rest: bool = False
+    is_rest: bool = False  # whether it continues a line that was cut
 
 
 class OutputFile:
@@ -167,8 +169,10 @@ class OutputFile:
     def _end(self, kind: bytes) -> None:
         """End a line, or cut it."""
         line = self.lines[kind]
-        self.whole.append(b"%14.6f %s%s %s\n" % (
-            line.at_s, b"out" if kind == OUTPUT else b"err", b"+" * line.is_rest, line.content))
+        stream = b"out" if kind == OUTPUT else b"err"
+        if line.is_rest:
+            stream += b"+"
+        self.whole.append(b"%14.6f %s %s\n" % (line.at_s, stream, line.content))
         line.content.clear()
         line.is_rest = False
 
@@ -176,11 +180,14 @@ class OutputFile:
         """Write the complete lines, as long as there is room."""
         text = b"".join(self.whole)
         self.whole.clear()
-        if self.room < len(text):
-            text = text[:text.rfind(b"\n", 0, self.room) + 1] + NOT_KEPT if self.room >= 0 else b""
+        if self.room < 0:  # the room was used up before
+            text = b""
+        elif self.room < len(text):
+            text = text[:text.rfind(b"\n", 0, self.room) + 1] + NOT_KEPT
             self.room = -1
         else:
             self.room -= len(text)
+
         try:
             with places.writing(self.path):
                 files.write_all(self.file, text)

@@ -1,4 +1,6 @@
-"""The folder that an engine and its worker share. A guest writes to it, so links may lead anywhere.
+"""The folder that an engine and its worker share.
+
+A guest writes to it: links in it may lead anywhere.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ def open_within(folder: Path, place: str, access: int = os.O_RDONLY) -> BinaryIO
         opened = os.open(name, access | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=within)
     finally:
         os.close(within)
+
     file = os.fdopen(opened, "rb" if access == os.O_RDONLY else "r+b")
     if not stat.S_ISREG(os.fstat(opened).st_mode):
         file.close()
@@ -129,18 +132,19 @@ def holds_more(folder: Path, names: int, size: int, besides: Container[str] = ()
 
     besides: names of files whose bytes do not count. It stops counting as soon as it knows.
     """
+    names_left, bytes_left = names, size
     waiting = [str(folder)]
     while waiting:
         try:
             with os.scandir(waiting.pop()) as entries:
                 for entry in entries:
-                    names -= 1
+                    names_left -= 1
                     if entry.is_dir(follow_symlinks=False):
                         waiting.append(entry.path)
                     elif entry.name not in besides:
                         with suppress(FileNotFoundError):  # it is gone meanwhile
-                            size -= entry.stat(follow_symlinks=False).st_blocks * 512
-                    if names < 0 or size < 0:
+                            bytes_left -= entry.stat(follow_symlinks=False).st_blocks * 512
+                    if names_left < 0 or bytes_left < 0:
                         return True
         except (FileNotFoundError, NotADirectoryError):
             continue
@@ -150,17 +154,18 @@ def holds_more(folder: Path, names: int, size: int, besides: Container[str] = ()
 
 
 class GrowingFile:
-    """Reads a file while the other side appends to it, and frees the disk of what was read.
-
-    place: the offset of the next bytes to read. is_unfreeable: whether the file system cannot free
-    what was read, since it has no holes (EOPNOTSUPP).
-    """
+    """Reads a file while the other side appends to it, and frees the disk of what was read."""
 
     def __init__(self, file: BinaryIO) -> None:
         """file: open for reading and writing."""
-        self.file, self.place, self.freed, self.is_unfreeable = file, 0, 0, False
+        self.file = file
+        self.place = 0  # the offset of the next bytes to read
+        self.freed = 0  # bytes from the beginning
+        # Whether the file system cannot free what was read, since it has no holes (EOPNOTSUPP).
+        self.is_unfreeable = False
 
     def read(self, most_bytes: int) -> bytes:
+        """The next bytes that are there already, at most so many."""
         piece = os.pread(self.file.fileno(), most_bytes, self.place)
         self.place += len(piece)
         whole = self.place // PAGE_BYTES * PAGE_BYTES

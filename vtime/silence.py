@@ -10,10 +10,10 @@ LOOK_S = 5.0  # between two looks at all processes
 
 
 class Scheduled(NamedTuple):
-    """What a process has had of processors so far, and how long it has waited for one, s."""
+    """What the scheduler counted of a process so far."""
 
-    ran_s: float
-    waited_s: float
+    ran_s: float  # how long it had a processor
+    waited_s: float  # how long it waited for one
 
 
 class Watchdog:
@@ -49,6 +49,7 @@ class Watchdog:
         if self.first is None:
             self.first = now
             return
+
         ran_s = waited_s = 0.0
         for number, process in self.processes.items():
             was = before.get(number, Scheduled(0.0, 0.0))
@@ -64,13 +65,15 @@ def scheduled(group: int) -> dict[str, Scheduled]:
 
     {} if the machine's kernel does not count it (CONFIG_SCHED_INFO).
     """
-    found = {}
+    processes = {}
     for folder in Path("/proc").iterdir():
+        if not folder.name.isdecimal():
+            continue
         try:
-            if folder.name.isdecimal() and int(
-                    (folder / "stat").read_text().rpartition(")")[2].split()[2]) == group:
+            _, _, words = (folder / "stat").read_text().rpartition(")")
+            if int(words.split()[2]) == group:
                 ran_ns, waited_ns, _ = (folder / "schedstat").read_text().split()
-                found[folder.name] = Scheduled(int(ran_ns) / 1e9, int(waited_ns) / 1e9)
+                processes[folder.name] = Scheduled(int(ran_ns) / 1e9, int(waited_ns) / 1e9)
         except (OSError, ValueError, IndexError):  # it has ended meanwhile
             continue
-    return found
+    return processes

@@ -59,24 +59,25 @@ def folder() -> Path:
 
 def describe(root: Path, versions: dict[str, str], file: Path) -> None:
     """Write the packages' versions, and of each file its size, time and digest."""
-    files = {name: [*_looks(path), _content(path)] for name, path in _walk(root)}
+    files = {name: [*_size_and_time(path), _content(path)] for name, path in _walk(root)}
     file.write_text(json.dumps({"packages": versions, "files": files}))
 
 
 def check(root: Path) -> dict[str, str]:
     """The versions of its packages, if sizes and times of its files are right. Raises Damaged."""
-    return _checked(root, by_content=False)
+    return _check(root, by_content=False)
 
 
 def check_content(root: Path) -> dict[str, str]:
     """Like check(), but compare the content of each file. Raises Damaged."""
-    return _checked(root, by_content=True)
+    return _check(root, by_content=True)
 
 
-def _checked(root: Path, by_content: bool) -> dict[str, str]:
+def _check(root: Path, by_content: bool) -> dict[str, str]:
     if not root.is_dir():
         raise Missing(f"missing: {NAME}'s programs for guests; ./install.sh --with-pq installs"
                       " them")
+
     try:
         contents: dict[str, Any] = json.loads((root / CONTENTS).read_text())
         described, versions = contents["files"], contents["packages"]
@@ -84,11 +85,12 @@ def _checked(root: Path, by_content: bool) -> dict[str, str]:
         for name, (size, changed_ns, digest) in described.items():
             if name not in files:
                 raise Damaged(f"{root}: damaged: {name} is gone")
-            if ((by_content or _looks(files[name]) != (size, changed_ns))
-                    and _content(files[name]) != digest):
+            is_suspect = by_content or _size_and_time(files[name]) != (size, changed_ns)
+            if is_suspect and _content(files[name]) != digest:
                 raise Damaged(f"{root}: damaged: {name} was changed")
     except (OSError, ValueError, LookupError, TypeError) as error:
         raise Damaged(f"{root}: damaged: {error}") from error
+
     if more := sorted(files.keys() - described.keys()):
         raise Damaged(f"{root}: damaged: {more[0]} was added")
     return dict(versions)
@@ -98,13 +100,14 @@ def _walk(root: Path) -> Iterator[tuple[str, str]]:
     """Every file and link except CONTENTS: its path below the root, and its whole path."""
     start = len(str(root)) + 1
     for above, folders, files in os.walk(root):
-        for name in (*files, *(link for link in folders if os.path.islink(f"{above}/{link}"))):
+        links = [name for name in folders if os.path.islink(f"{above}/{name}")]
+        for name in (*files, *links):
             path = f"{above}/{name}"
             if path[start:] != CONTENTS:
                 yield path[start:], path
 
 
-def _looks(path: str) -> tuple[int, int]:
+def _size_and_time(path: str) -> tuple[int, int]:
     """A file's size, and when it was changed, ns."""
     status = os.lstat(path)
     return status.st_size, status.st_mtime_ns
@@ -141,7 +144,9 @@ def command(root: Path, words: list[str]) -> list[str]:
 
 def compile_programs(root: Path, patterns: tuple[str, ...]) -> None:
     """Compile our programs with the system's Python, if the byte code can be stored."""
-    paths = [str(path) for pattern in patterns for path in PROJECT.glob(pattern)]
+    paths: list[str] = []
+    for pattern in patterns:
+        paths += map(str, PROJECT.glob(pattern))
     subprocess.run(command(root, ["-E", "-S", "-m", "compileall", "-q", *paths]),
                    env={"PYTHONHOME": str(root / "usr")}, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, check=False)

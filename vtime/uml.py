@@ -86,9 +86,10 @@ def named_kernel(name: str, for_commands: bool = False) -> Path:
     """A kernel that was built under a name. Raises KernelMissing that says how to build it."""
     if len(name) > MOST_KERNEL_NAME or not re.fullmatch(KERNEL_NAME, name):
         raise KernelMissing(f"{name!r} is no name of a kernel")
-    done = subprocess.run(
-        [str(BUILD), *(["--mininet"] if for_commands else []), "--name", name, "--path"],
-        capture_output=True, text=True, check=False)
+    command = [str(BUILD), "--name", name, "--path"]
+    if for_commands:
+        command.insert(1, "--mininet")
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
     if done.returncode:
         raise KernelMissing(done.stderr.strip().removeprefix("guest kernel: "))
     return Path(done.stdout.strip())
@@ -104,13 +105,13 @@ def recipe_of(kernel: Path) -> dict[str, Any]:
     known: whether nobody changed the source that a distribution or kernel.org gave. Raises OSError,
     ValueError where its folder is not as named.sh writes it.
     """
-    made, lines = made_from(kernel), (kernel.parent / "recipe").read_text().splitlines()
     recipe: dict[str, list[str]] = {}
-    for name, _, value in (line.partition(" ") for line in lines):
+    for line in (kernel.parent / "recipe").read_text().splitlines():
+        name, _, value = line.partition(" ")
         recipe.setdefault(name, []).append(value)
     patches, options = recipe.get("patch", []), recipe.get("option", [])
-    built = dict(line.partition(" ")[::2] for line in
-                 (kernel.parent / "inputs").read_text().splitlines())
+
+    made, built = made_from(kernel), _inputs(kernel)
     return {"digest": recipe["digest"][0] if "digest" in recipe else "", "linux": built["linux"],
             "version": (kernel.parent / "version").read_text().strip(),
             "source": made["kernel_source"], "origin": made["kernel_origin"],
@@ -124,13 +125,18 @@ def made_from(kernel: Path) -> dict[str, Any]:
     kernel: its file in the cache, next to the files that compile.sh has written.
     """
     try:
-        inputs = dict(line.partition(" ")[::2] for line in
-                      (kernel.parent / "inputs").read_text().splitlines())
+        inputs = _inputs(kernel)
         origin = (kernel.parent / "source").read_text().strip()
     except (OSError, ValueError):
         inputs, origin = {}, ""
     return {"kernel_source": inputs.get("source", ""), "kernel_origin": origin,
             "kernel_known": KNOWN_ORIGIN.fullmatch(origin) is not None}
+
+
+def _inputs(kernel: Path) -> dict[str, str]:
+    """What a kernel was built from, by digests (write_inputs in compile.sh)."""
+    lines = (kernel.parent / "inputs").read_text().splitlines()
+    return dict(line.partition(" ")[::2] for line in lines)
 
 
 def check_machine() -> None:
@@ -144,6 +150,7 @@ def check_machine() -> None:
         raise EngineCannot(f"{' and '.join(missing)}: not found on PATH, which is"
                            f" {os.environ.get('PATH', '')!r}: run ./install.sh, or add /usr/bin")
     check_limits(MEMORY_MB)
+
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     most = MOST_FILES if hard == resource.RLIM_INFINITY else min(hard, MOST_FILES)
     if most < LEAST_FILES:
@@ -180,8 +187,9 @@ def compile_programs(patterns: Iterable[str]) -> None:
     """
     if sys.dont_write_bytecode:
         return
-    for path in (path for pattern in patterns for path in PROJECT.glob(pattern)):
-        SourceFileLoader(path.stem, str(path)).get_code(path.stem)
+    for pattern in patterns:
+        for path in PROJECT.glob(pattern):
+            SourceFileLoader(path.stem, str(path)).get_code(path.stem)
 
 
 # A kernel that does not know a value reads none of the words behind it: its first process is then
@@ -192,9 +200,10 @@ _REFUSED = re.compile(r"Booting kernel: `([^']*)' (?:invalid|too large) for para
 def refused_parameter(printed: str) -> str:
     """Which parameter of its modules a kernel that printed this refuses, and what to do; or ""."""
     match = _REFUSED.search(printed)
-    return "" if match is None else (
-        f"the kernel does not take {quoted(match[2], 80)}={quoted(match[1], 40)}: give a value that"
-        " the module's source allows (--module-parameter)")
+    if match is None:
+        return ""
+    return (f"the kernel does not take {quoted(match[2], 80)}={quoted(match[1], 40)}: give a value"
+            " that the module's source allows (--module-parameter)")
 
 
 def why_not(printed: str) -> str:
@@ -232,20 +241,25 @@ def guest_command(kernel: Path, root: Path | None = None, named: Iterable[str] =
     """
     if '"' in f"{INIT}{root}":  # the kernel's command line cannot escape it
         raise EngineCannot(f'{PROJECT}: move the project to a folder without " in its path')
-    confined = confining([*([str(root)] if root else []), *named], places=places,
-                         memory_mb=memory_mb)
-    init, start = (sys.executable, str(INIT)) if root is None else (system.PYTHON, "-c")
+
+    readable_paths, flags = list(named), "rootflags=/"
+    python, program = sys.executable, [f'"{INIT}"']
+    if root is not None:
+        readable_paths.insert(0, str(root))
+        flags = f'rootflags="{root}"'
+        python, program = system.PYTHON, ['"-c"', f'"{system.starting(INIT)}"']
+    confined = confining(readable_paths, places=places, memory_mb=memory_mb)
     return [*confined, str(kernel),
-            f"mem={memory_mb}M", "root=none", "rootfstype=hostfs", "hostfs=/",
-            f'rootflags="{root}"' if root else "rootflags=/", "ro", f"init={init}", *consoles,
-            "ssl=null", *more, "quiet", "seccomp=auto", "uml_dir=./", VIRTUAL_TIME,
-            "--", "-E", "-S", f'"{start}"', *([f'"{system.starting(INIT)}"'] if root else [])]
+            f"mem={memory_mb}M", "root=none", "rootfstype=hostfs", "hostfs=/", flags, "ro",
+            f"init={python}", *consoles, "ssl=null", *more, "quiet", "seccomp=auto", "uml_dir=./",
+            VIRTUAL_TIME, "--", "-E", "-S", *program]
 
 
 def ending_with_us(command: Sequence[str]) -> list[str]:
-    """The command, killed as soon as this process ends, and not begun where it has ended by then.
+    """The command, which is killed as soon as this process ends.
 
-    setpriv arranges the signal for what it starts; the shell notices an end before that.
+    setpriv arranges the signal for what it starts. If this process ended before that, the shell
+    notices it, and does not begin.
     """
     return ["setpriv", "--pdeathsig", "KILL", "--", "sh", "-c",
             '[ "$PPID" = "$0" ] && exec "$@"', str(os.getpid()), *command]
@@ -273,10 +287,15 @@ def confining(named: Iterable[str] = (), around: Sequence[str] | None = None,
     """
     if confine.lacking():
         return []
-    around = namespaces() if around is None else around  # tried while places are searched
-    paths = (*(places or readable.ReadablePaths()).paths, *named)
+    if around is None:
+        around = namespaces()  # tried while places are searched
+    if places is None:
+        places = readable.ReadablePaths()
+    words: list[str] = []
+    for path in (*places.paths, *named):
+        words += ["--read", path]
     return [*_unshare(around), sys.executable, "-I", "-S", confine.__file__,
-            "--memory", str(memory_mb), *(word for path in paths for word in ("--read", path))]
+            "--memory", str(memory_mb), *words]
 
 
 def walls() -> dict[str, object] | bool:
@@ -300,15 +319,18 @@ def _unshare(names: Sequence[str]) -> list[str]:
 
     A user who is not root also needs a user namespace, in which other users' files are nobody's.
     """
+    if not names:
+        return []
     user = [] if os.geteuid() == 0 else ["--user", "--map-current-user"]
-    return ["unshare", *user, *(f"--{name}" for name in names), "--fork", "--kill-child",
-            "--"] if names else []
+    return ["unshare", *user, *(f"--{name}" for name in names), "--fork", "--kill-child", "--"]
 
 
 def _works(names: Sequence[str]) -> bool:
+    """Whether this user can make namespaces of these kinds."""
     try:
-        return subprocess.run([*_unshare(names), "true"], stdin=subprocess.DEVNULL,
+        done = subprocess.run([*_unshare(names), "true"], stdin=subprocess.DEVNULL,
                               stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-                              timeout=_TRY_S, check=False).returncode == 0
+                              timeout=_TRY_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
+    return done.returncode == 0

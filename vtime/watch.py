@@ -51,26 +51,38 @@ def begin(memory_mb: int) -> None:
     libc, watcher = ctypes.CDLL(None), os.getpid()
     if watcher != 1:  # the first process of a namespace gets its orphans anyway
         libc.prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
     child = os.fork()
     if child:
         os.close(0)
         signal.signal(signal.SIGALRM, signal.SIG_IGN)  # it wakes the guest's programs
         os.sched_setaffinity(0, range(os.cpu_count() or 1))  # not where the guest may spin
         os._exit(_attend(child, memory_mb))
+
     libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != watcher:
         os._exit(ENDED)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
+    _limit()
+
+
+def _limit() -> None:
+    """Set the limits of the guest's kernel."""
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, soft))
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    set_limit(resource.RLIMIT_CORE, 0)
     # Soft limits are raised: uml.check_limits has checked the hard ones.
-    for limit, most in ((resource.RLIMIT_AS, resource.RLIM_INFINITY),
-                        (resource.RLIMIT_FSIZE, MOST_FILE), (resource.RLIMIT_DATA, MOST_PRIVATE)):
-        _, hard = resource.getrlimit(limit)
-        finite = [each for each in (hard, most) if each != resource.RLIM_INFINITY]
-        least = min(finite, default=resource.RLIM_INFINITY)
-        resource.setrlimit(limit, (least, least))
+    set_limit(resource.RLIMIT_AS, resource.RLIM_INFINITY)
+    set_limit(resource.RLIMIT_FSIZE, MOST_FILE)
+    set_limit(resource.RLIMIT_DATA, MOST_PRIVATE)
+
+
+def set_limit(limit: int, most: int) -> None:
+    """Set a limit of this process, soft and hard, as high as the hard one allows."""
+    _, hard = resource.getrlimit(limit)
+    if most == resource.RLIM_INFINITY or hard != resource.RLIM_INFINITY and hard < most:
+        most = hard
+    resource.setrlimit(limit, (most, most))
 
 
 def _attend(child: int, memory_mb: int) -> int:
@@ -86,6 +98,7 @@ def _attend(child: int, memory_mb: int) -> int:
                     _say(KILLED)
                 return 128 + os.WTERMSIG(status)
             return os.WEXITSTATUS(status)
+
         began = time.process_time()
         if why := Taken(first).excess(memory_mb) or machine_is_full():
             _end(why)
@@ -126,28 +139,29 @@ def _say(line: str) -> None:
 # What it takes -----------------------------------------------------------------------
 
 class Taken:
-    """What all processes below one take of the machine.
-
-    processes: how many, each thread is one. private: bytes that are not of files; a page that two
-    have alike counts in both. shared: bytes of files that they map, counted in each. files: bytes
-    of files without a name, each once. pipes: how many sockets and pipes.
-    """
+    """What all processes below one take of the machine."""
 
     def __init__(self, first: str) -> None:
         """first: the number of the process above them, which does not count."""
         self.numbers = descendants(first)
-        self.processes = self.private = self.shared = 0
+        self.processes = 0  # how many, each thread is one
+        self.private = 0  # bytes that are not of files; a page that two have alike counts in both
+        self.shared = 0  # bytes of files that they map, counted in each
         held: dict[tuple[int, int], int] = {}
         for number in self.numbers:
             try:
                 self._add(number, held)
             except (OSError, ValueError):  # it has ended meanwhile
                 continue
+        # Bytes of files without a name, each once; and how many sockets and pipes.
         self.files = sum(size for size in held.values() if size >= 0)
         self.pipes = sum(size < 0 for size in held.values())
 
     def _add(self, number: str, held: dict[tuple[int, int], int]) -> None:
-        """held: by device and inode, the bytes of a file without a name, -1 for a pipe."""
+        """Add what a process takes. Raises OSError, ValueError where it has ended.
+
+        held: by device and inode, the bytes of a file without a name, -1 for a pipe.
+        """
         self.processes += len(os.listdir(f"/proc/{number}/task"))
         with open(f"/proc/{number}/statm", "rb", buffering=0) as file:
             _, resident, shared, _, _, data, _ = map(int, file.read().split())
@@ -155,6 +169,7 @@ class Taken:
         own = data if data * _PAGE > MOST_PRIVATE // 4 else max(0, resident - shared)
         self.private += own * _PAGE
         self.shared += shared * _PAGE
+
         for name in os.listdir(f"/proc/{number}/fd"):
             try:
                 status = os.stat(f"/proc/{number}/fd/{name}")
@@ -173,12 +188,14 @@ class Taken:
         most = most_pipes(self.processes)
         if self.pipes > most:
             return f"it had {self.pipes} sockets and pipes, and needs {most} at most"
+
         allowed = (memory_mb + SLACK_MB << 20) + (self.processes * SLACK_OF_PROCESS_KB << 10)
         if max(self.private + self.files, self.shared) <= allowed:
             return ""
         taken = self.exact_bytes()
-        return "" if taken <= allowed else (
-            f"it took {taken >> 20} MB of memory, and needs {allowed >> 20} MB at most")
+        if taken <= allowed:
+            return ""
+        return f"it took {taken >> 20} MB of memory, and needs {allowed >> 20} MB at most"
 
     def exact_bytes(self) -> int:
         """What it takes of memory, each page once; this looks at all pages, which takes a while."""
@@ -204,31 +221,31 @@ def descendants(first: str) -> list[str]:
     """The numbers of all processes below one, in which orphans stay."""
     if not os.path.exists(f"/proc/{first}/task/{first}/children"):
         return _of_session(first)
-    found, above = [], [first]
-    while above:
-        number = above.pop()
+    numbers, to_visit = [], [first]
+    while to_visit:
+        number = to_visit.pop()
         try:
             for thread in os.listdir(f"/proc/{number}/task"):
                 with open(f"/proc/{number}/task/{thread}/children", "rb", buffering=0) as file:
-                    below = os.fsdecode(file.read()).split()
-                found += below
-                above += below
+                    children = os.fsdecode(file.read()).split()
+                numbers += children
+                to_visit += children
         except OSError:  # it has ended meanwhile
             continue
-    return found
+    return numbers
 
 
 def _of_session(first: str) -> list[str]:
     """All other processes of a session, where the kernel does not list children."""
-    found = {}
+    sessions = {}  # of each process
     for number in filter(str.isdigit, os.listdir("/proc")):
         try:
             with open(f"/proc/{number}/stat", "rb", buffering=0) as file:
-                found[number] = file.read().rpartition(b")")[2].split()[3]
+                sessions[number] = file.read().rpartition(b")")[2].split()[3]
         except (OSError, IndexError):
             continue
-    return [number for number, session in found.items()
-            if session == found.get(first) and number != first]
+    return [number for number, session in sessions.items()
+            if session == sessions.get(first) and number != first]
 
 
 def machine_is_full(meminfo: str = "/proc/meminfo") -> str:
@@ -236,11 +253,14 @@ def machine_is_full(meminfo: str = "/proc/meminfo") -> str:
     try:
         with open(meminfo, "rb", buffering=0) as file:
             words = file.read().split()
-        total, available, swap = (int(words[words.index(name) + 1]) for name in (
-            b"MemTotal:", b"MemAvailable:", b"SwapFree:"))
+        total_kb, available_kb, swap_kb = (
+            int(words[words.index(name) + 1])
+            for name in (b"MemTotal:", b"MemAvailable:", b"SwapFree:"))
     except (OSError, ValueError, IndexError):
         return ""
-    if available + swap > total // LEAST_LEFT:
+
+    left_kb = available_kb + swap_kb
+    if left_kb > total_kb // LEAST_LEFT:
         return ""
-    return (f"of this machine's memory only {available + swap >> 10} MB were left: end other"
-            " programs, or run fewer guests (--jobs)")
+    return (f"of this machine's memory only {left_kb >> 10} MB were left: end other programs, or"
+            " run fewer guests (--jobs)")

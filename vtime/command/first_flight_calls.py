@@ -32,8 +32,12 @@ class Finder:
     def find_spec(name: str, path: Any = None, target: Any = None) -> Any:
         """The spec of a module to change; None for all others."""
         change = CHANGES.get(name)
-        for finder in sys.meta_path if change else ():
-            spec = None if id(finder) == id(Finder) else finder.find_spec(name, path, target)
+        if change is None:
+            return None
+        for finder in sys.meta_path:
+            if id(finder) == id(Finder):
+                continue
+            spec = finder.find_spec(name, path, target)
             if spec is not None and spec.loader is not None:
                 _change_once_imported(spec.loader, change)
                 return spec
@@ -59,6 +63,7 @@ def _note(place: list[object] | None, **what: object) -> None:
     global _written
     if place is None or _written >= MOST_CALLS:
         return
+
     import json
     import os
     _written += 1
@@ -90,7 +95,7 @@ def _place() -> list[object]:
 
 
 def _place_of_command() -> list[object] | None:
-    """The same of a command that is the script's own; None for one of Mininet's."""
+    """File and line of the script that gave a command; None for a command of Mininet's own."""
     for frame in _frames(sys._getframe(1)):
         if not frame.f_code.co_filename.startswith(_mininet):
             return [frame.f_code.co_filename, frame.f_lineno]
@@ -118,7 +123,7 @@ def _of_link(module: Any) -> None:
     def note(self: Any, node1: Any, node2: Any, *ports: Any, **more: Any) -> None:
         make(self, node1, node2, *ports, **more)
         try:
-            ends = [_end(each) for each in (self.intf1, self.intf2)]
+            ends = [_end(self.intf1), _end(self.intf2)]
             place = _in_topo.pop((node1.name, node1.ports.get(self.intf1)), None) or _place()
         except Exception:  # a class of the script's own, which has other fields
             return
@@ -129,8 +134,10 @@ def _of_link(module: Any) -> None:
 def _end(interface: Any) -> dict[str, object]:
     """An interface: its class, what it was given, and what of that its class never looks at."""
     kind = type(interface)
-    taken = {name for each in kind.__mro__ for method in ("__init__", "config")
-             for name in _parameters(each.__dict__.get(method))}
+    taken: set[str] = set()
+    for parent in kind.__mro__:
+        taken.update(_parameters(parent.__dict__.get("__init__")))
+        taken.update(_parameters(parent.__dict__.get("config")))
     given = {name: str(value)[:MOST_TEXT] for name, value in interface.params.items()
              if isinstance(value, (str, int, float))}
     return {"device": interface.name, "class": kind.__name__,
@@ -139,6 +146,7 @@ def _end(interface: Any) -> dict[str, object]:
 
 
 def _parameters(method: Any) -> tuple[str, ...]:
+    """The names of a method's parameters; () for what is no method."""
     code: CodeType | None = getattr(method, "__code__", None)
     return code.co_varnames[:code.co_argcount + code.co_kwonlyargcount] if code else ()
 
@@ -160,13 +168,25 @@ def _hear(event: str, arguments: tuple[Any, ...]) -> None:
         _note_command(arguments[0], "")
     elif event == "subprocess.Popen":
         words = [*arguments[1]]
-        if words[0] != "mnexec":
+        if words[0] == "mnexec":
+            _note_popen(words)
+        else:
             _note_command(words, "")
-        elif place := _place_of_command():  # Node.popen, whose script does not see mnexec's message
-            options = [number for number, word in enumerate(words) if str(word).isdigit()]
-            words = words[options[0] + 1:] if options else words
-            _note(place, command=" ".join(words)[:MOST_TEXT], node="popen",
-                  is_missing=_is_missing(words[0]))
+
+
+def _note_popen(words: list[str]) -> None:
+    """Note a command of Node.popen, whose script does not see the message of mnexec.
+
+    words: mnexec, its options, the last of which is a number, and the command.
+    """
+    place = _place_of_command()
+    if place is None:
+        return
+    numbers = [at for at, word in enumerate(words) if str(word).isdigit()]
+    if numbers:
+        words = words[numbers[0] + 1:]
+    _note(place, command=" ".join(words)[:MOST_TEXT], node="popen",
+          is_missing=_is_missing(words[0]))
 
 
 def _is_missing(program: str) -> bool:
@@ -175,9 +195,12 @@ def _is_missing(program: str) -> bool:
 
 
 def _note_command(words: Any, node: str) -> None:
-    text = words.decode(errors="replace") if isinstance(words, bytes) else words if isinstance(
-        words, str) else " ".join(map(str, words))
-    _note(_place_of_command(), command=text[:MOST_TEXT], node=node)
+    """Note a command: bytes, a text, or a list of words. node: "" for the script itself."""
+    if isinstance(words, bytes):
+        words = words.decode(errors="replace")
+    elif not isinstance(words, str):
+        words = " ".join(map(str, words))
+    _note(_place_of_command(), command=words[:MOST_TEXT], node=node)
 
 
 CHANGES = {"mininet.topo": _of_topo, "mininet.link": _of_link, "mininet.node": _of_node}

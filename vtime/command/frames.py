@@ -34,10 +34,10 @@ FULL = b"memory"  # content of a TICK: nearly all of the guest's memory is in us
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame. time_ns: on the guest's clock, from its start; 0 in frames to the guest."""
+    """One frame."""
 
     kind: bytes
-    time_ns: int
+    time_ns: int  # on the guest's clock, from its start; 0 in frames to the guest
     content: bytes = b""
 
     def packed(self) -> bytes:
@@ -46,23 +46,18 @@ class Frame:
 
 @dataclass(frozen=True)
 class Entry:
-    """A file, a folder or a link that a command wrote, as its guest reports it.
+    """A file, a folder or a link that a command wrote, as its guest reports it."""
 
-    kind: FILE, FOLDER or LINK. name: path below the command's folder. target: of a link. Both are
-    bytes. mode: permissions. modified_ns: since 1970, on the guest's clock. size: of a file; so
-    many bytes follow in frames of CONTENT.
-    """
-
-    kind: bytes
-    name: bytes
-    mode: int = 0
-    modified_ns: int = 0
-    size: int = 0
-    target: bytes = b""
+    kind: bytes  # FILE, FOLDER or LINK
+    name: bytes  # path below the command's folder
+    mode: int = 0  # permissions
+    modified_ns: int = 0  # since 1970, on the guest's clock
+    size: int = 0  # of a file; so many bytes follow in frames of CONTENT
+    target: bytes = b""  # of a link
 
     def packed(self) -> bytes:
-        return _ENTRY.pack(self.kind, self.mode, self.modified_ns, self.size) \
-            + self.name + b"\0" + self.target
+        head = _ENTRY.pack(self.kind, self.mode, self.modified_ns, self.size)
+        return head + self.name + b"\0" + self.target
 
     @staticmethod
     def read(content: bytes) -> Entry:
@@ -74,7 +69,7 @@ class Entry:
             raise ValueError("the message is not the head of a file") from None
         if kind not in (FILE, FOLDER, LINK):
             raise ValueError("the message is not the head of a file")
-        return Entry(kind, name, mode, modified_ns, size, target)
+        return Entry(kind, name, mode, modified_ns=modified_ns, size=size, target=target)
 
 
 class Room:

@@ -70,19 +70,14 @@ TIMED_OUT, INTERRUPTED = 124, 130
 
 @dataclass
 class CommandOutcome:
-    """What is known of a command's end while its guest is attended to; see vtime.result.Result.
+    """What is known of a command's end while its guest is attended to; see vtime.result.Result."""
 
-    status: as in Result, -1 while it runs. virtual_s: on the guest's clock. wall_s: on the
-    machine's, with the guest's start and end. troubles: lines for the user; omitted_count: how many
-    more there were. unsaved: whether a part of its output or of its files could not be saved.
-    """
-
-    status: int = -1
-    virtual_s: float = 0.0
-    wall_s: float = 0.0
-    troubles: list[str] = field(default_factory=list)
-    omitted_count: int = 0
-    unsaved: bool = False
+    status: int = -1  # as in Result, -1 while it runs
+    clock_s: float = 0.0  # on the guest's clock
+    wall_s: float = 0.0  # on the machine's, with the guest's start and end
+    troubles: list[str] = field(default_factory=list)  # lines for the user
+    omitted_count: int = 0  # how many more troubles there were
+    unsaved: bool = False  # whether a part of its output or of its files could not be saved
     spinning: list[str] = field(default_factory=list)  # names of processes
     namespaces: list[str] = field(default_factory=list)  # of networks: times, numbers, names
     has_dropped_namespaces: bool = False  # there were more than MOST_NAMESPACES
@@ -126,10 +121,10 @@ Carry = Callable[[bytes, float, bytes], None]
 
 def environment_of(request: CommandRequest, own: dict[str, str]) -> dict[str, str]:
     """The environment of a command. own: the caller's, of which KEPT_VARIABLES are kept."""
-    path = [*PATH, *own.get("PATH", "").split(":")]
-    return {**{name: value for name, value in own.items()
-               if name in KEPT_VARIABLES or name.startswith("LC_")},
-            "PATH": ":".join(dict.fromkeys(filter(None, path))), "HOME": HOME, "USER": "root",
+    kept = {name: value for name, value in own.items()
+            if name in KEPT_VARIABLES or name.startswith("LC_")}
+    folders = filter(None, (*PATH, *own.get("PATH", "").split(":")))
+    return {**kept, "PATH": ":".join(dict.fromkeys(folders)), "HOME": HOME, "USER": "root",
             "LOGNAME": "root", "SHELL": "/bin/bash", "PWD": str(request.folder),
             "PYTHONHASHSEED": str(request.seed % (1 << 32)), **NO_BYTECODE, **DISTUTILS,
             **request.environment}
@@ -152,57 +147,73 @@ class CommandGuest:
         process's standard input; else it has none. places: paths that it may read, if they were
         found already. Raises EngineCannot if this machine cannot run it, OSError.
         """
-        read = [str(path) for path in request.readable]
-        if why := readable.refused(request.folder, read):
+        given = [str(path) for path in request.readable]
+        if why := readable.refused(request.folder, given):
             raise EngineCannot(why)
         if lacking := confine.lacking():
             raise EngineCannot(f"this machine lacks {lacking}: commands run behind walls only")
         uml.check_limits(request.memory_mb)
         places = places or readable.ReadablePaths(readable.OF_COMMANDS)
+
         self.request, self.shared = request, shared
         self.terminal, self.reads_input = terminal, reads_input
-        self.begun = io.BytesIO()  # the part of its input that was read before it started
         self.held = ExitStack()
         self.held.enter_context(locked_folder(shared))
-        given = self._whole_input()
-        content = {
-            "words": list(request.words), "folder": str(request.folder), "readable": read,
-            "environment": environment_of(request, dict(os.environ)), "input": given,
-            "terminal": size() if terminal else None, "timeout_s": request.clock_limit_s,
-            "most_bytes": request.most_bytes, "most_files": request.most_files}
-        (shared / REQUEST).write_text(json.dumps(content), encoding="utf-8")
-        (shared / PROGRAM).write_text(inside.__name__)
-        for name in (FRAMES, CAPTURE):
-            (shared / name).touch()
-        self.is_live = given == "live"
+        self.begun = io.BytesIO()  # the part of its input that was read before it started
+        source = self._whole_input()
+        self.is_live = source == "live"
+        self._write_request(source)
+        self.frames = GrowingFile(open_within(shared, FRAMES, os.O_RDWR))
+
+        self.outcome = CommandOutcome()
         self.is_up = False  # its console is read
         self.has_ended = False  # the command; the guest hands over what it wrote
         self.has_sent_all = False
         self.sent_bytes = self.taken_bytes = 0  # of its input
         self.interrupts: list[float] = []  # when
         self.stopped: float | None = None  # when
-        self.requested_stop: tuple[int, str] | None = None
-        self.outcome = CommandOutcome()
-        self.frames = GrowingFile(open_within(shared, FRAMES, os.O_RDWR))
+        self.requested_stop: tuple[int, str] | None = None  # a status, and why
         self.began = self.heard = time.monotonic()
         self.silent_processor_s: float | None = None  # the guest's, when its silence began
-        self.woken = 0.0
+        self.woken = 0.0  # when
+
         uml.compile_programs(["vtime/**/*.py"])
-        command = uml.guest_command(
-            kernel, named=[str(request.folder), *read], places=places,
-            memory_mb=request.memory_mb, consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"),
-            more=(*NO_DEVICES, f"seed={request.seed}", *request.link_times.words(),
-                  f"time-travel-start={(begins_s - UP_S) * 1_000_000_000}",
-                  *([f"capture={request.capture_bytes}"] if request.capture_bytes else [])))
+        command = self._boot_command(kernel, begins_s, places)
         with (shared / CONSOLE).open("wb") as console:
             self.process = subprocess.Popen(
-                uml.ending_with_us(["taskset", "--cpu-list", str(processor(request.guest)),
-                                    *command]), cwd=shared,
-                stdin=subprocess.PIPE, stdout=console, stderr=subprocess.STDOUT,
-                start_new_session=True, bufsize=0)
+                uml.ending_with_us(command), cwd=shared, stdin=subprocess.PIPE, stdout=console,
+                stderr=subprocess.STDOUT, start_new_session=True, bufsize=0)
         assert self.process.stdin is not None
         self.outlet = Outlet(self.process.stdin.fileno())
         self.silence = Watchdog(self.process.pid)  # until it is up
+
+    def _write_request(self, source: str) -> None:
+        """Write what inside.py reads. source: of the command's input, as of _whole_input."""
+        request = self.request
+        content = {
+            "words": list(request.words), "folder": str(request.folder),
+            "readable": [str(path) for path in request.readable],
+            "environment": environment_of(request, dict(os.environ)), "input": source,
+            "terminal": size() if self.terminal else None, "timeout_s": request.clock_limit_s,
+            "most_bytes": request.most_bytes, "most_files": request.most_files}
+        (self.shared / REQUEST).write_text(json.dumps(content), encoding="utf-8")
+        (self.shared / PROGRAM).write_text(inside.__name__)
+        for name in (FRAMES, CAPTURE):
+            (self.shared / name).touch()
+
+    def _boot_command(self, kernel: Path, begins_s: int, places: readable.ReadablePaths
+                      ) -> list[str]:
+        """The command that boots the guest, on its processor. Raises EngineCannot."""
+        request = self.request
+        words = [*NO_DEVICES, f"seed={request.seed}", *request.link_times.words(),
+                 f"time-travel-start={(begins_s - UP_S) * 1_000_000_000}"]
+        if request.capture_bytes:
+            words.append(f"capture={request.capture_bytes}")
+        boot = uml.guest_command(
+            kernel, named=[str(path) for path in (request.folder, *request.readable)],
+            memory_mb=request.memory_mb, places=places, more=words,
+            consoles=("con=null", "con0=null,fd:1", "con1=fd:0,null"))
+        return ["taskset", "--cpu-list", str(processor(request.guest)), *boot]
 
     def __enter__(self) -> CommandGuest:
         return self
@@ -227,11 +238,13 @@ class CommandGuest:
             return "live"
         if not self.reads_input or not in_foreground(0):  # else SIGTTIN would stop us
             return "none"
+
         content = bytearray()
         try:
             mode = os.fstat(0).st_mode
             if stat.S_ISCHR(mode) and os.stat("/dev/null").st_rdev == os.fstat(0).st_rdev:
                 return "none"
+
             until = time.monotonic() + WHOLE_INPUT_S
             while len(content) < WHOLE_INPUT_BYTES:
                 wait_s = max(0.0, until - time.monotonic())
@@ -263,7 +276,7 @@ class CommandGuest:
             self._send(INPUT, content[place:place + MOST_BYTES])
 
     def interrupt(self) -> bool:
-        """The command gets the first Ctrl-C, the second stops it; True if the guest is to end."""
+        """Pass the first Ctrl-C on, and stop the command at the second; True to end the guest."""
         self.interrupts.append(time.monotonic())
         if len(self.interrupts) > 1:
             return self.stop(INTERRUPTED, "interrupted")
@@ -290,11 +303,13 @@ class CommandGuest:
                 and in_foreground(0) and self.sent_bytes - self.taken_bytes < MOST_WAITING)
 
     def _has_input(self, wait_s: float) -> bool:
-        return self.begun.tell() < len(self.begun.getbuffer()) or \
-            bool(select.select([0], [], [], wait_s)[0])
+        """Whether there is input to pass on, at once or within this time."""
+        if self.begun.tell() < len(self.begun.getbuffer()):
+            return True
+        return bool(select.select([0], [], [], wait_s)[0])
 
-    def _typed(self) -> bool:
-        """Pass typed input on; True if the guest is to end now."""
+    def _pass_input(self) -> bool:
+        """Pass input on; True if the guest is to end now."""
         content = self.begun.read(PIECE_BYTES) or os.read(0, 4096)
         if not content:
             self.is_live = False
@@ -303,6 +318,7 @@ class CommandGuest:
         self._send_input(content)
         if not self.terminal or b"\x03" not in content:
             return False
+
         now = time.monotonic()
         is_second = bool(self.interrupts) and now - self.interrupts[-1] < SECOND_INTERRUPT_S
         self.interrupts.append(now)
@@ -317,42 +333,55 @@ class CommandGuest:
         """Pass input and output on until the guest has ended. Raises EngineError if it died."""
         reader = Reader()
         while True:
-            over = self.process.poll() is not None  # before reading, so that nothing is missed
+            is_over = self.process.poll() is not None  # before reading, so that nothing is missed
             piece = self.frames.read(PIECE_BYTES)
             try:
                 for frame in reader.read(piece):
                     self._hear(frame, carry)
             except ValueError as error:
                 raise EngineError(f"the guest: {error}") from error
-            if over and not piece:
+            if is_over and not piece:
                 break
+
             self._check_room()
-            if self.stopped is None and self.requested_stop:
-                self.stop(*self.requested_stop)
-            if self.stopped is None and self._is_over_time():
-                self.stop(TIMED_OUT, "timeout, of wall time")
+            self._stop_if_due()
             if self.stopped is not None and time.monotonic() - self.stopped > STOP_S:
-                return self._closed()
+                return self._close()
+
             self._flush()
             if self._listens():
-                if self._has_input(0.0 if piece else POLL_S) and self._typed():
-                    return self._closed()
+                if self._has_input(0.0 if piece else POLL_S) and self._pass_input():
+                    return self._close()
             elif not piece:
                 time.sleep(WAKE_S if self.woken else POLL_S)
+
             self._wake()
             if not self.is_up and self.silence.seconds() > BOOT_S:
                 raise EngineError(f"the guest said nothing for {BOOT_S:.0f} s after its start:"
                                   f" {last_words_of(printed_in(self.shared))}")
-        if not self.has_ended and self.stopped is None:
-            printed = printed_in(self.shared)
-            if why := uml.why_not(printed):
-                raise EngineCannot(why)
-            if why := excess_in(printed):
-                raise EngineError(f"the guest was ended: {why}")
-            raise EngineError(f"the guest ended before its command did: {last_words_of(printed)}")
-        return self._closed()
 
-    def _closed(self) -> CommandOutcome:
+        if not self.has_ended and self.stopped is None:
+            raise self._early_end()
+        return self._close()
+
+    def _stop_if_due(self) -> None:
+        """Stop the command if that was requested, or if its time is over."""
+        if self.stopped is None and self.requested_stop:
+            self.stop(*self.requested_stop)
+        if self.stopped is None and self._is_over_time():
+            self.stop(TIMED_OUT, "timeout, of wall time")
+
+    def _early_end(self) -> EngineError:
+        """Why the guest ended before its command did."""
+        printed = printed_in(self.shared)
+        if why := uml.why_not(printed):
+            return EngineCannot(why)
+        if why := excess_in(printed):
+            return EngineError(f"the guest was ended: {why}")
+        return EngineError(f"the guest ended before its command did: {last_words_of(printed)}")
+
+    def _close(self) -> CommandOutcome:
+        """Note what the guest did not hand over; return the outcome."""
         if not self.has_ended:
             self._read_console()
         if not self.has_sent_all:
@@ -373,18 +402,16 @@ class CommandGuest:
             self.is_up = True
             self._flush()
         self.heard, self.silent_processor_s = time.monotonic(), None
-        self.outcome.virtual_s = max(self.outcome.virtual_s, frame.time_ns / 1e9)
-        if frame.kind == TICK and frame.content.isdigit():
-            self.taken_bytes = int(frame.content[:20])
-        if (frame.kind, frame.content) == (TICK, FULL) and FULL_MEMORY not in self.outcome.troubles:
-            self.outcome.note(FULL_MEMORY)
+        self.outcome.clock_s = max(self.outcome.clock_s, frame.time_ns / 1e9)
+        if frame.kind == TICK:
+            self._take_tick(frame.content)
+
         if frame.kind in (OUTPUT, ERROR, TICK, ENTRY, CONTENT):
             carry(frame.kind, frame.time_ns / 1e9, frame.content)
+        elif frame.kind == TROUBLE and frame.content == b"timeout":
+            self.outcome.status = TIMED_OUT
         elif frame.kind == TROUBLE:
-            if frame.content == b"timeout":
-                self.outcome.status = TIMED_OUT
-            else:
-                self.outcome.note(quoted(frame.content))
+            self.outcome.note(quoted(frame.content))
         elif frame.kind == NAMES:
             self.outcome.keep_namespaces(frame.content)
         elif frame.kind == CALLS:
@@ -392,11 +419,22 @@ class CommandGuest:
         elif frame.kind == ALL_SENT:
             self.has_sent_all = True
         elif frame.kind == ENDED:
-            if self.outcome.status < 0 and frame.content.isdigit():
-                self.outcome.status = int(frame.content[:3]) & 0xFF
-            if not self.has_ended:  # afterwards only the guest's own program can spin
-                self.has_ended = True
-                self._read_console()
+            self._take_end(frame.content)
+
+    def _take_tick(self, content: bytes) -> None:
+        """Take what a sign of life reports: input that was taken, or that memory is full."""
+        if content.isdigit():
+            self.taken_bytes = int(content[:20])
+        if content == FULL and FULL_MEMORY not in self.outcome.troubles:
+            self.outcome.note(FULL_MEMORY)
+
+    def _take_end(self, content: bytes) -> None:
+        """Take the command's exit status."""
+        if self.outcome.status < 0 and content.isdigit():
+            self.outcome.status = int(content[:3]) & 0xFF
+        if not self.has_ended:  # afterwards only the guest's own program can spin
+            self.has_ended = True
+            self._read_console()
 
     def _full(self) -> str:
         """Why the guest's folder cannot be written to, "" if it can."""
@@ -414,8 +452,8 @@ class CommandGuest:
         """
         unread_bytes = os.fstat(self.frames.file.fileno()).st_size - self.frames.place
         room = self.request.most_bytes + self.request.capture_bytes + SLACK_BYTES
-        if unread_bytes > room or holds_more(self.shared, MOST_NAMES, room,
-                                             {FRAMES} if self.frames.is_unfreeable else ()):
+        besides = {FRAMES} if self.frames.is_unfreeable else ()
+        if unread_bytes > room or holds_more(self.shared, MOST_NAMES, room, besides=besides):
             raise EngineError("the guest wrote more into its folder than --limit and --capture"
                               " allow, and was ended")
 
@@ -429,6 +467,7 @@ class CommandGuest:
         patience_s = NEXT_SPINS_S if self.woken or self.stopped is not None else SPINS_S
         if now - self.heard < patience_s / 10 or now - self.woken < WAKE_S:
             return
+
         if self.silent_processor_s is None:
             self.silent_processor_s = self._processor_s()
         took_s = self._processor_s() - self.silent_processor_s
@@ -437,6 +476,7 @@ class CommandGuest:
                               " processor time, and it was ended")
         if now - self.heard < patience_s or took_s < patience_s / 2:
             return
+
         self.woken = now
         for pid, state, _ in session_processes(self.process.pid):
             if state == "R" and pid != self.process.pid:

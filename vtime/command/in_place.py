@@ -19,10 +19,12 @@ OURS = "/run/first-flight"
 OWN, NOTES = f"{OURS}/own", f"{OURS}/notes"
 STARTED = f"{OURS}/started"  # a link to the folder in which the command was started
 IN_PLACE = {
-    **{f"/usr/bin/{name}": name for name in (
-        "ovs-vsctl", "ovs-ofctl", "telnet", "controller", "sudo", "packetdrill")},
+    "/usr/bin/ovs-vsctl": "ovs-vsctl", "/usr/bin/ovs-ofctl": "ovs-ofctl",
+    "/usr/bin/telnet": "telnet", "/usr/bin/controller": "controller", "/usr/bin/sudo": "sudo",
+    "/usr/bin/packetdrill": "packetdrill",
     "/usr/sbin/modprobe": "modprobe", "/usr/sbin/lsmod": "modprobe",
-    **{f"/usr/bin/cg{what}": "cgroups" for what in ("create", "set", "get", "classify", "delete")}}
+    "/usr/bin/cgcreate": "cgroups", "/usr/bin/cgset": "cgroups", "/usr/bin/cgget": "cgroups",
+    "/usr/bin/cgclassify": "cgroups", "/usr/bin/cgdelete": "cgroups"}
 # Programs that have to be installed before a file takes their place.
 NEEDED = {"controller": "/usr/bin/ovs-testcontroller", "telnet": "/usr/bin/telnet",
           "ovs-vsctl": "/usr/bin/ovs-vsctl", "ovs-ofctl": "/usr/bin/ovs-ofctl"}
@@ -70,7 +72,7 @@ def _put_program(root: str, place: str, name: str) -> None:
 def _put_module(packages: str) -> None:
     """Have the distribution's Python import CALLS as it starts, with the bytecode that there is.
 
-    To compile it would take a command's first Python 700 kB.
+    A command's first Python would need 700 kB to compile it.
     """
     source = Path(__file__).with_name(f"{CALLS}.py")
     module = Path(f"{packages}/{CALLS}.py")
@@ -85,7 +87,7 @@ def _put_module(packages: str) -> None:
 
 
 def _make_cgroups(tree: str) -> None:
-    """Make files like those of cgroup v1, which limit nothing: Mininet 2.3.0 cannot do without."""
+    """Make files like those of cgroup v1, which limit nothing: Mininet 2.3.0 needs them."""
     mount("cgroup", tree, "tmpfs", options="mode=755")
     for controller, values in CGROUPS.items():
         os.makedirs(f"{tree}/{controller}")

@@ -58,10 +58,10 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 # The root ----------------------------------------------------------------------------
 
-def _mounted(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
-    """mount(2); makes the folder first. Raises OSError."""
+def _mount(source: str, target: str, kind: str, flags: int = 0, options: str = "") -> None:
+    """Make a folder, and mount a file system on it. Raises OSError."""
     os.makedirs(target, exist_ok=True)
-    mount(source, target, kind, flags, options)
+    mount(source, target, kind, flags=flags, options=options)
 
 
 def _overlay(lower: str, target: str, above: str) -> str:
@@ -70,8 +70,8 @@ def _overlay(lower: str, target: str, above: str) -> str:
     os.makedirs(upper)
     os.makedirs(work)
     quoted = lower.replace("\\", "\\\\").replace(":", "\\:").replace(",", "\\,")
-    _mounted("overlay", target, "overlay",
-             options=f"lowerdir={quoted},upperdir={upper},workdir={work}")
+    _mount("overlay", target, "overlay",
+           options=f"lowerdir={quoted},upperdir={upper},workdir={work}")
     return upper
 
 
@@ -81,22 +81,13 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
     folder: where the command was started. readable: further paths that the command may read.
     Returns descriptors of the folder's upper layer, and of the folder shared with the machine.
     """
-    _mounted("none", "/", "", MS_REC | MS_PRIVATE)
-    _mounted("memory", "/run/above", "tmpfs", options="mode=755,size=95%")
+    _mount("none", "/", "", flags=MS_REC | MS_PRIVATE)
+    _mount("memory", "/run/above", "tmpfs", options="mode=755,size=95%")
     _overlay("/", NEW, "/run/above/root")
-    for path in (*HIDDEN, "/mnt"):
-        _mounted("tmpfs", NEW + path, "tmpfs", options="mode=1777" if "tmp" in path else "mode=755")
-    for path in ("/proc", "/sys", "/dev"):
-        bind(path, NEW + path)
-    mount("tracefs", f"{NEW}/sys/kernel/tracing", "tracefs")
-    _mounted("tmpfs", f"{NEW}/dev/shm", "tmpfs", options="mode=1777")
+    _mount_system()
     for path in readable:
-        os.makedirs(os.path.dirname(NEW + path), exist_ok=True)
-        if os.path.isdir(path):
-            os.makedirs(NEW + path, exist_ok=True)
-        else:
-            Path(NEW + path).touch()
-        bind(path, NEW + path)
+        _show(path)
+
     in_place.put_all(NEW)
     socket.sethostname("localhost")  # a machine's name that resolves
     os.makedirs(f"{NEW}/run/openvswitch", exist_ok=True)  # the package's, for its daemons
@@ -104,14 +95,41 @@ def enter(folder: str, readable: list[str]) -> tuple[int, int]:
     os.symlink(folder, f"{NEW}{in_place.STARTED}")
     above = os.open(upper, os.O_RDONLY | os.O_DIRECTORY)
     shared = os.open("/run/first-flight", os.O_RDONLY | os.O_DIRECTORY)
+
+    _pivot()
+    os.makedirs(HOME)
+    return above, shared
+
+
+def _mount_system() -> None:
+    """Mount what the new root has of its own: empty folders, and the kernel's file systems."""
+    for path in (*HIDDEN, "/mnt"):
+        mode = "mode=1777" if "tmp" in path else "mode=755"
+        _mount("tmpfs", NEW + path, "tmpfs", options=mode)
+    for path in ("/proc", "/sys", "/dev"):
+        bind(path, NEW + path)
+    mount("tracefs", f"{NEW}/sys/kernel/tracing", "tracefs")
+    _mount("tmpfs", f"{NEW}/dev/shm", "tmpfs", options="mode=1777")
+
+
+def _show(path: str) -> None:
+    """Show a file or folder of the machine in the new root."""
+    os.makedirs(os.path.dirname(NEW + path), exist_ok=True)
+    if os.path.isdir(path):
+        os.makedirs(NEW + path, exist_ok=True)
+    else:
+        Path(NEW + path).touch()
+    bind(path, NEW + path)
+
+
+def _pivot() -> None:
+    """Change to the new root, and let the old one go."""
     os.chdir(NEW)
     if _libc.syscall(_PIVOT_ROOT, b".", OLD.encode()) != 0:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code), "pivot_root")
     os.chdir("/")
     _libc.umount2(f"/{OLD}".encode(), _MNT_DETACH)
-    os.makedirs(HOME)
-    return above, shared
 
 
 # The command -------------------------------------------------------------------------
@@ -129,13 +147,15 @@ class Command:
         self.console = os.open(CONSOLE, os.O_RDWR | os.O_NOCTTY)
         tty.setraw(self.console)
         self.reader = Reader()
-        self.sources: dict[int, bytes] = {}  # descriptors that are read: the kind of their frames
+
+        # Descriptors, -1 for none.
+        self.sources: dict[int, bytes] = {}  # those that are read: the kind of their frames
         self.terminal = -1
-        self.input = -1  # the descriptor of the command's input
+        self.input = -1  # of the command's input
         self.waiting = bytearray()  # input that the command has not taken yet
-        self.taken_bytes = 0
-        self.closing = False
-        self.paced = False
+        self.taken_bytes = 0  # of its input
+        self.closing = False  # no more input comes
+        self.paced = False  # whether the guest's clock runs as the wall's
         self.now_ns = 0  # on the guest's clock, when the last frame was sent
         self.mounts = os.open("/proc/self/mountinfo", os.O_RDONLY)
         self.spaces: dict[str, int] = {}  # by number and name of a network namespace: since when
@@ -155,45 +175,29 @@ class Command:
 
     def run(self) -> None:
         """Run the command to its end, and send its status."""
-        request = self.request
-        words, environment = request["words"], request["environment"]
+        program = self.request["words"][0]
         try:
-            process = self._started(words, environment)
+            process = self._start()
         except OSError as error:
-            missing = error.errno in (errno.ENOENT, errno.ENOTDIR)
-            self.send(ERROR, f"{words[0]}: {'command not found' if missing else error.strerror}\n"
-                      .encode())
-            self.send(ENDED, str(NOT_FOUND if missing else NOT_EXECUTABLE).encode())
+            why, status = error.strerror, NOT_EXECUTABLE
+            if error.errno in (errno.ENOENT, errno.ENOTDIR):
+                why, status = "command not found", NOT_FOUND
+            self.send(ERROR, f"{program}: {why}\n".encode())
+            self.send(ENDED, str(status).encode())
             return
-        status = self._attended(process)
-        self.send(ENDED, str(status if status >= 0 else 128 - status).encode())
 
-    def _started(self, words: list[str], environment: dict[str, str]) -> subprocess.Popen[bytes]:
+        status = self._attend(process)
+        if status < 0:  # by a signal
+            status = 128 - status
+        self.send(ENDED, str(status).encode())
+
+    def _start(self) -> subprocess.Popen[bytes]:
         """Start the command. Raises OSError."""
-        taken: list[int] = []
         if self.request["terminal"]:
-            self.terminal, child = pty.openpty()
-            self._resize(*self.request["terminal"])
-            self.sources[self.terminal] = OUTPUT
-            self.input = self.terminal
-            streams = (child, child, child)
-            taken.append(child)
+            stdin = stdout = stderr = self._open_terminal()
         else:
-            output, output_end = os.pipe()
-            error, error_end = os.pipe()
-            self.sources |= {output: OUTPUT, error: ERROR}
-            taken += [output_end, error_end]
-            given = self.request["input"]
-            if given in ("live", "whole"):
-                source, self.input = os.pipe()
-                self.closing = given == "whole"
-                if self.closing:
-                    self.waiting += self._whole_input()
-            else:
-                source = os.open(STANDARD_INPUT if given == "file" else "/dev/null", os.O_RDONLY,
-                                 dir_fd=self.shared if given == "file" else None)
-            taken.append(source)
-            streams = (source, output_end, error_end)
+            stdout, stderr = self._open_pipe(OUTPUT), self._open_pipe(ERROR)
+            stdin = self._open_input()
         if self.input >= 0:
             os.set_blocking(self.input, False)
 
@@ -202,22 +206,51 @@ class Command:
                 fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
         try:
-            return subprocess.Popen(words, stdin=streams[0], stdout=streams[1], stderr=streams[2],
-                                    env=environment, start_new_session=True, preexec_fn=begin,
-                                    cwd=self.request["folder"])
+            return subprocess.Popen(
+                self.request["words"], stdin=stdin, stdout=stdout, stderr=stderr,
+                env=self.request["environment"], start_new_session=True, preexec_fn=begin,
+                cwd=self.request["folder"])
         finally:
-            for descriptor in taken:
+            for descriptor in {stdin, stdout, stderr}:
                 os.close(descriptor)
+
+    def _open_terminal(self) -> int:
+        """Open a terminal for the command; return its end of it."""
+        self.terminal, end = pty.openpty()
+        self._resize(*self.request["terminal"])
+        self.sources[self.terminal] = OUTPUT
+        self.input = self.terminal
+        return end
+
+    def _open_pipe(self, kind: bytes) -> int:
+        """Open a pipe for what the command prints; return its end. kind: of the frames."""
+        source, end = os.pipe()
+        self.sources[source] = kind
+        return end
+
+    def _open_input(self) -> int:
+        """Open the command's input; return its end."""
+        source = self.request["input"]
+        if source == "file":
+            return os.open(STANDARD_INPUT, os.O_RDONLY, dir_fd=self.shared)
+        if source == "none":
+            return os.open("/dev/null", os.O_RDONLY)
+        end, self.input = os.pipe()
+        if source == "whole":
+            self.closing = True
+            self.waiting += self._whole_input()
+        return end
 
     def _whole_input(self) -> bytes:
         with open(os.open(STANDARD_INPUT, os.O_RDONLY, dir_fd=self.shared), "rb") as file:
             return file.read()
 
-    def _attended(self, process: subprocess.Popen[bytes]) -> int:
+    def _attend(self, process: subprocess.Popen[bytes]) -> int:
         """Carry input and output until the command ends; return its status."""
         ends = os.pidfd_open(process.pid)
         if self.closing and not self.waiting:
             self._close_input()
+
         last_word = next_tick = time.monotonic()
         limit_s = self.request["timeout_s"] and UP_S + self.request["timeout_s"]
         while True:
@@ -230,10 +263,13 @@ class Command:
                 self._stop()
                 limit_s = None
             self._pace(now - last_word > QUIET_S)
+
+            read, written = [self.console, ends, *self.sources], []
+            if self.waiting:
+                written.append(self.input)
             wait_s = max(0.0, min(next_tick, limit_s or next_tick) - now)
-            readable, writable, changed = select.select(
-                [self.console, ends, *self.sources], [self.input] if self.waiting else [],
-                [self.mounts], wait_s)
+            readable, writable, changed = select.select(read, written, [self.mounts], wait_s)
+
             if changed:
                 self._note_names()
             if self.console in readable:
@@ -242,15 +278,16 @@ class Command:
             if writable:
                 self._give()
             for source in set(readable) & set(self.sources):
-                if self._carried(source):
+                if self._carry(source):
                     last_word = time.monotonic()
             if ends in readable:
                 break
+
         status = process.wait()
         # Carry what it printed, and no more: processes that it left may keep the pipes for ever.
         while ready := select.select(list(self.sources), [], [], 0)[0]:
             for source in ready:
-                self._carried(source)
+                self._carry(source)
         self._pace(False)
         return status
 
@@ -261,8 +298,8 @@ class Command:
             for line in file.read().decode(errors="replace").splitlines():
                 _, _, _, root, place, *_ = line.split(" ")
                 if root.startswith("net:[") and len(self.spaces) < MOST_SPACES:
-                    self.spaces.setdefault(f"{root[5:-1]} {os.path.basename(place)}",
-                                           time.time_ns())
+                    space = f"{root[5:-1]} {os.path.basename(place)}"
+                    self.spaces.setdefault(space, time.time_ns())
 
     @staticmethod
     def _stop() -> None:
@@ -276,7 +313,7 @@ class Command:
             self.paced = paced
             own_kernel.pace(paced)
 
-    def _carried(self, source: int) -> bool:
+    def _carry(self, source: int) -> bool:
         """Send what was printed to a descriptor; return False at its end."""
         try:
             content = os.read(source, MOST_BYTES)
@@ -289,7 +326,7 @@ class Command:
         return bool(content)
 
     def _hear(self, process: subprocess.Popen[bytes]) -> None:
-        """Take the machine's frames and do what they say."""
+        """Take the machine's frames, and obey them."""
         for frame in self.reader.read(os.read(self.console, MOST_BYTES)):
             if frame.kind == INPUT:
                 self.waiting += frame.content
@@ -338,31 +375,33 @@ def send_written(above: int, room: Room, send: Callable[[bytes, bytes], None]) -
     removed = []
 
     def report(name: bytes, why: str) -> None:
-        send(TROUBLE, f"{shown(name)}: {why}".encode())
+        send(TROUBLE, f"{printable(name)}: {why}".encode())
+
     for name, place in _walk(above, report):
         try:
             info = os.stat(place, follow_symlinks=False)
             if stat.S_ISCHR(info.st_mode) and info.st_rdev == 0:
                 removed.append(name)
-                continue
-            kind = KINDS_OF_FILES.get(stat.S_IFMT(info.st_mode))
-            why = ""
-            if kind is None:
-                why = "neither a file nor a folder"
+            elif stat.S_IFMT(info.st_mode) not in KINDS_OF_FILES:
+                report(name, "neither a file nor a folder")
             elif len(name) > MOST_NAME:
-                why = "its name is too long"
+                report(name, "its name is too long")
             else:
-                in_64_bits = max(-(1 << 63), min(info.st_mtime_ns, (1 << 63) - 1))
-                entry = Entry(kind, name, stat.S_IMODE(info.st_mode), in_64_bits,
-                              info.st_size if kind == FILE else 0,
-                              os.readlink(place) if kind == LINK else b"")
+                entry = _entry(name, place, info)
                 _send_entry(entry, place, send, is_whole=not room.refuses(entry))
         except OSError as error:
-            why = error.strerror
-        if why:
-            report(name, why)
+            report(name, error.strerror)
     for name in removed:
         report(name, "removed")
+
+
+def _entry(name: bytes, place: bytes, info: os.stat_result) -> Entry:
+    """The entry of a file, a folder or a link. Raises OSError."""
+    kind = KINDS_OF_FILES[stat.S_IFMT(info.st_mode)]
+    in_64_bits = max(-(1 << 63), min(info.st_mtime_ns, (1 << 63) - 1))
+    return Entry(kind, name, stat.S_IMODE(info.st_mode), modified_ns=in_64_bits,
+                 size=info.st_size if kind == FILE else 0,
+                 target=os.readlink(place) if kind == LINK else b"")
 
 
 def _send_entry(entry: Entry, place: bytes, send: Callable[[bytes, bytes], None],
@@ -382,10 +421,11 @@ def _send_entry(entry: Entry, place: bytes, send: Callable[[bytes, bytes], None]
             send(CONTENT, piece)
 
 
-def shown(name: bytes) -> str:
+def printable(name: bytes) -> str:
     """A file's name for a message: unprintable characters escaped, long names cut in the middle."""
     text = name.decode(errors="backslashreplace")
-    text = text if len(text) <= 200 else f"{text[:100]}...{text[-100:]}"
+    if len(text) > 200:
+        text = f"{text[:100]}...{text[-100:]}"
     return "".join(character if character.isprintable() else
                    character.encode("unicode_escape").decode() for character in text)
 
@@ -424,13 +464,14 @@ def main(folder: Path, project: Path) -> None:
     above, shared = enter(request["folder"], request["readable"])
     set_loopback_up()
     command = Command(request, shared)
+
     time.sleep(UP_S - time.monotonic())
     own_kernel.restart_random_numbers()
     try:
         command.run()
         send_written(above, Room(request["most_bytes"], request["most_files"]), command.send)
-        command.send(NAMES, "\n".join(f"{since_ns} {space}" for space, since_ns
-                                      in command.spaces.items()).encode())
+        spaces = [f"{since_ns} {space}" for space, since_ns in command.spaces.items()]
+        command.send(NAMES, "\n".join(spaces).encode())
         command.send(CALLS, in_place.calls())
         for line in in_place.notes():
             command.send(TROUBLE, line.encode())

@@ -9,14 +9,12 @@ from dataclasses import dataclass, replace
 class LinkTimes:
     """Times of a guest, for its kernel's command line (vtime/kernel/link_time.c).
 
-    packet_cost_ns: how long a netem without a rate is busy with a segment, 0 for no time.
-    packet_noise_ns: the most by which timers of queues are late. start_noise_us: the most by which
-    the start of a program takes longer. The seed decides how much it is each time.
+    The seed decides how large a noise is each time.
     """
 
-    packet_cost_ns: int = 1000
-    packet_noise_ns: int = 0
-    start_noise_us: int = 0
+    packet_cost_ns: int = 1000  # a netem without a rate is busy so long with a segment
+    packet_noise_ns: int = 0  # the most by which timers of queues are late
+    start_noise_us: int = 0  # the most by which the start of a program takes longer
 
     def with_noise(self) -> LinkTimes:
         """These times with the noise of a real machine, so that close outcomes vary.

@@ -24,8 +24,7 @@ class Received:
     """Writes entries and their content from frames, which are not trusted: names may lead anywhere.
 
     A file gets its name once it is complete. An entry that is wrong, or cannot be written, is
-    skipped and noted; others are not affected. count: files and links written so far. Use it as a
-    context manager.
+    skipped and noted; others are not affected. Use it as a context manager.
     """
 
     def __init__(self, folder: Path, room: Room, ahead_s: float, outcome: CommandOutcome,
@@ -38,7 +37,7 @@ class Received:
         """
         self.path, self.room, self.outcome, self.announce = folder, room, outcome, announce
         self.ahead_ns = round(ahead_s * 1e9)
-        self.count = 0
+        self.count = 0  # files and links written so far
         self.folder: files.Folder | None = None  # made for the first entry
         self.entry = Entry(FILE, b"")  # the last one
         self.file: FileIO | None = None  # the file of that entry, while its content arrives
@@ -58,24 +57,32 @@ class Received:
         if kind == ENTRY:
             self._finish()
             self.entry = Entry.read(content)
-            if why := self.room.refuses(self.entry):
-                self.outcome.lose(self._line(why))
-            elif why := refusal(self.entry):
-                self.outcome.note(self._line(why))
-            else:
-                self._write(self.entry)
+            self._take_entry(self.entry)
         elif self.file is not None:
-            self.rest -= len(content)
-            if self.rest < 0:
-                self._give_up("it has more bytes than were announced")
-                return
-            try:
-                files.write_all(self.file, content)
-            except OSError as error:
-                self._give_up(error.strerror or str(error))
-                return
-            if self.rest == 0:
-                self._finish()
+            self._take_content(self.file, content)
+
+    def _take_entry(self, entry: Entry) -> None:
+        """Begin to write an entry, unless it may not be written."""
+        if why := self.room.refuses(entry):
+            self.outcome.lose(self._line(why))
+        elif why := refusal(entry):
+            self.outcome.note(self._line(why))
+        else:
+            self._write(entry)
+
+    def _take_content(self, file: FileIO, content: bytes) -> None:
+        """Write a piece of a file."""
+        self.rest -= len(content)
+        if self.rest < 0:
+            self._give_up("it has more bytes than were announced")
+            return
+        try:
+            files.write_all(file, content)
+        except OSError as error:
+            self._give_up(error.strerror or str(error))
+            return
+        if self.rest == 0:
+            self._finish()
 
     def _finish(self) -> None:
         """Complete the file of the last entry, or skip it if content is missing."""
@@ -84,6 +91,7 @@ class Received:
         if self.rest > 0:
             self._give_up("it changed while it was read, or the guest ended before")
             return
+
         at_ns = max(0, min(self.entry.modified_ns + self.ahead_ns, LAST_NS))
         try:
             os.fchmod(self.file.fileno(), self.entry.mode & MODES)
@@ -91,6 +99,7 @@ class Received:
         except OSError as error:
             self._give_up(error.strerror or str(error))
             return
+
         self.file = None
         try:
             self.stack.close()
@@ -99,9 +108,11 @@ class Received:
             self.outcome.lose(str(error))
 
     def _write(self, entry: Entry) -> None:
+        """Make a folder or a link, or begin a file."""
         name = os.fsdecode(entry.name)
         if self.announce is not None and entry.kind != FOLDER:
             self.announce(one_line(name))
+
         try:
             self.folder = self.folder or files.Folder(self.path)
             if entry.kind == FOLDER:
@@ -161,5 +172,5 @@ def leads_inside(name: str, target: str) -> bool:
     up = 0
     while up < len(parts) and parts[up] == "..":
         up += 1
-    return bool(target) and not target.startswith("/") and ".." not in parts[up:] \
-        and up < len(PurePosixPath(name).parts)
+    is_relative = bool(target) and not target.startswith("/")
+    return is_relative and ".." not in parts[up:] and up < len(PurePosixPath(name).parts)

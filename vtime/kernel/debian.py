@@ -49,13 +49,14 @@ def report(line: str) -> None:
     print(f"{NEWER}: {line}", file=sys.stderr, flush=True)
 
 
-def ran(words: list[str], log: Path) -> bool:
-    """Whether a command ended well; what it printed is added to the log."""
+def run_logged(words: list[str], log: Path) -> bool:
+    """Run a command, and add what it prints to the log; return whether it ended well."""
+    command = ["setpriv", "--pdeathsig", "KILL", "--", *words]  # it dies with this process
     with log.open("ab") as printed:
-        return subprocess.run(["setpriv", "--pdeathsig", "KILL", "--", *words],  # dies with this
-                              stdin=subprocess.DEVNULL, stdout=printed,
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=printed,
                               stderr=subprocess.STDOUT, check=False,
-                              env={**os.environ, "LC_ALL": "C"}).returncode == 0
+                              env={**os.environ, "LC_ALL": "C"})
+    return done.returncode == 0
 
 
 def reason(log: Path) -> str:
@@ -71,11 +72,14 @@ def mirrors() -> list[tuple[str, str]]:
     """Suites with the address of each: of this machine's apt. Raises Cannot."""
     if named := os.environ.get(MIRROR):
         return [(RELEASE, named)]
+
     done = subprocess.run(["apt-get", "indextargets", "--format", "$(LABEL) $(REPO_URI)"],
                           capture_output=True, text=True, check=False)
-    known = dict.fromkeys(tuple(line.split(" ", 1)) for line in done.stdout.splitlines())
-    addresses = {_LABELS[target[0]]: target[1] for target in known
-                 if len(target) == 2 and target[0] in _LABELS}
+    addresses = {}
+    for line in done.stdout.splitlines():
+        label, _, address = line.partition(" ")
+        if address and label in _LABELS:
+            addresses[_LABELS[label]] = address
     if RELEASE not in addresses:
         raise Cannot(f"this machine's apt knows no mirror of Debian: name one, as"
                      f" {MIRROR}=http://… {MAKE}")
@@ -87,8 +91,10 @@ def apt(work: Path) -> list[str]:
     for name in ("lists/partial", "archives/partial", "none"):
         (work / name).mkdir(parents=True, exist_ok=True)
     (work / "status").touch()
-    (work / "sources.list").write_text("".join(
-        f"deb [signed-by={KEYRING}] {address} {suite} main\n" for suite, address in mirrors()))
+
+    sources = [f"deb [signed-by={KEYRING}] {address} {suite} main\n"
+               for suite, address in mirrors()]
+    (work / "sources.list").write_text("".join(sources))
     (work / "apt.conf").write_text(f"""
         #clear APT::Update; #clear DPkg; #clear APT::NeverAutoRemove; #clear APT::Periodic;
         Dir::State "{work}"; Dir::State::status "{work}/status"; Dir::State::lists "{work}/lists";
@@ -105,11 +111,12 @@ def apt(work: Path) -> list[str]:
 # Making ------------------------------------------------------------------------------
 
 def make() -> None:
-    """Raises Cannot, OSError."""
+    """Fetch and unpack the programs, if they are not there whole. Raises Cannot, OSError."""
     place = folder()
     with locked():
         if is_whole(place):
             return
+
         began = time.monotonic()
         work = cache() / f"{place.name}.part"
         work.mkdir(exist_ok=True)
@@ -118,6 +125,7 @@ def make() -> None:
         root = unpack(work)
         compile_library(root)
         describe(root, versions(work), work / "contents.json")
+
         remove(place)
         (work / "contents.json").rename(root / "contents.json")
         root.rename(place)
@@ -145,16 +153,16 @@ def check_disk() -> None:
 
 
 def fetch(work: Path) -> None:
-    """The packages and all that they depend on, signatures checked by apt. Raises Cannot."""
+    """Fetch the packages and all that they depend on; apt checks signatures. Raises Cannot."""
     if not KEYRING.exists():
         raise Cannot(f"{KEYRING} is missing: apt install debian-archive-keyring")
     apt_get, log = apt(work), work / "log"
     log.write_bytes(b"")
     report("reading the package lists")
-    if not ran([*apt_get, "update", "--error-on=any"], log):
+    if not run_logged([*apt_get, "update", "--error-on=any"], log):
         raise Cannot(f"no package lists: {reason(log)}; {MAKE} goes on ({log})")
     report("fetching packages, some 50 MB")
-    if not ran([*apt_get, "install", "--download-only", *PACKAGES], log):
+    if not run_logged([*apt_get, "install", "--download-only", *PACKAGES], log):
         raise Cannot(f"the packages were not fetched: {reason(log)}; {MAKE} goes on ({log})")
 
 
@@ -164,26 +172,31 @@ def packages_of(work: Path) -> list[Path]:
 
 def versions(work: Path) -> dict[str, str]:
     """The version of each package, by its name; apt's names of files have both."""
-    return {name: version.replace("%3a", ":") for name, version, *_ in
-            (path.stem.split("_") for path in packages_of(work))}
+    by_name = {}
+    for path in packages_of(work):
+        name, version, *_ = path.stem.split("_")
+        by_name[name] = version.replace("%3a", ":")
+    return by_name
 
 
 def unpack(work: Path) -> Path:
-    """The files of all packages, as one root. Raises Cannot."""
+    """Unpack the files of all packages into one root; return it. Raises Cannot."""
     root, log = work / "root", work / "log"
     remove(root)
     root.mkdir()
     report(f"unpacking {len(packages_of(work))} packages")
 
-    def one(path: Path) -> bool:
+    def unpack_one(path: Path) -> bool:
         tar = ["tar", "-x", "--no-same-owner", "-C", str(root), *_LEFT_OUT_FLAGS]
-        return ran(["bash", "-o", "pipefail", "-c", 'dpkg-deb --fsys-tarfile "$0" | "$@"',
-                    str(path), *tar], log)
+        return run_logged(["bash", "-o", "pipefail", "-c", 'dpkg-deb --fsys-tarfile "$0" | "$@"',
+                           str(path), *tar], log)
+
     # The first makes the links of /bin, /lib and /sbin, which all others go through.
     first, *others = sorted(packages_of(work), key=lambda path: not path.name.startswith("base-"))
     with ThreadPoolExecutor(2) as threads:
-        if not (one(first) and all(threads.map(one, others))):
+        if not (unpack_one(first) and all(threads.map(unpack_one, others))):
             raise Cannot(f"packages could not be unpacked: {reason(log)}; {MAKE} goes on ({log})")
+
     for name in ("passwd", "group"):  # what base-passwd would do where it is installed
         shutil.copyfile(root / f"usr/share/base-passwd/{name}.master", root / "etc" / name)
     (root / MOUNT_POINT).mkdir()
@@ -191,10 +204,14 @@ def unpack(work: Path) -> Path:
 
 
 def compile_library(root: Path) -> None:
-    """Python's byte code, which a guest could not keep; by the interpreter that will read it."""
+    """Make Python's byte code, which a guest could not keep.
+
+    The interpreter that will read it makes it.
+    """
     library = next((root / "usr/lib").glob("python3.*"))
-    subprocess.run(command(root, ["-E", "-S", "-m", "compileall", "-q", "-s", str(root),
-                                  str(library), str(root / "usr/lib/python3/dist-packages")]),
+    words = ["-E", "-S", "-m", "compileall", "-q", "-s", str(root), str(library),
+             str(root / "usr/lib/python3/dist-packages")]
+    subprocess.run(command(root, words),
                    env={"PYTHONHOME": str(root / "usr")}, stdout=subprocess.DEVNULL,
                    stderr=subprocess.DEVNULL, check=False)
 
@@ -207,11 +224,12 @@ def size_mb(place: Path) -> float:
 
 def remove(place: Path) -> None:
     """Remove a folder, also what packages have made read-only."""
-    if place.exists():
-        for path in (place, *place.rglob("*")):
-            if path.is_dir() and not path.is_symlink():
-                path.chmod(0o755)
-        shutil.rmtree(place)
+    if not place.exists():
+        return
+    for path in (place, *place.rglob("*")):
+        if path.is_dir() and not path.is_symlink():
+            path.chmod(0o755)
+    shutil.rmtree(place)
 
 
 @contextmanager
@@ -227,7 +245,7 @@ def locked() -> Iterator[None]:
 
 
 def check() -> None:
-    """Raises Cannot where they are missing or not as they were unpacked."""
+    """Raises Cannot where the programs are missing, or not as they were unpacked."""
     try:
         check_content(folder())
     except Missing as missing:

@@ -59,24 +59,41 @@ def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
 
     requested: what the inputs have to be, by their names.
     """
-    try:
-        of_file = file.stat()
-    except OSError as error:
-        raise ImportRefused(error.strerror) from error
-    if not stat.S_ISREG(of_file.st_mode):  # a pipe would be waited for
-        raise ImportRefused("it is no regular file")
-    if of_file.st_size > 2 * sum(MEMBERS.values()):
-        raise ImportRefused(f"it has {of_file.st_size} bytes, far more than a kernel")
+    _check_size(file)
     try:
         with tarfile.open(file, "r:") as tar:
             members = _members(tar)
     except (tarfile.TarError, EOFError, OSError) as error:
         raise ImportRefused(f"it is not a whole tar file ({error})") from error
+
+    _check_content(members, requested)
+    if not members["source"].endswith(IMPORTED):
+        members["source"] = members["source"].rstrip(b"\n") + IMPORTED
+    for name, content in members.items():
+        (folder / name).write_bytes(content)
+    os.chmod(folder / "linux", 0o755)
+
+
+def _check_size(file: Path) -> None:
+    """Raises ImportRefused where a file is none, or larger than any kernel."""
+    try:
+        info = file.stat()
+    except OSError as error:
+        raise ImportRefused(error.strerror) from error
+    if not stat.S_ISREG(info.st_mode):  # a pipe would be waited for
+        raise ImportRefused("it is no regular file")
+    if info.st_size > 2 * sum(MEMBERS.values()):
+        raise ImportRefused(f"it has {info.st_size} bytes, far more than a kernel")
+
+
+def _check_content(members: dict[str, bytes], requested: dict[str, str]) -> None:
+    """Raises ImportRefused where members are not as requested, or not as a build writes them."""
     inputs = _inputs(members["inputs"])
     for name, expected in requested.items():
         if inputs[name] != expected:
             raise ImportRefused(f"it was made with {INPUTS[name]}: {inputs[name]}, and here it is"
                                 f" {expected}")
+
     for name, pattern in (("version", VERSION), ("source", ORIGIN)):
         if not re.fullmatch(pattern, members[name].decode("latin-1")):
             raise ImportRefused(f"its {name} is not one line as a build writes it")
@@ -84,11 +101,6 @@ def import_kernel(file: Path, folder: Path, requested: dict[str, str]) -> None:
         if hashlib.sha256(members[name]).hexdigest() != inputs[name]:
             raise ImportRefused(f"its {name} is damaged: its SHA-256 is not the one it was built"
                                 " with")
-    if not members["source"].endswith(IMPORTED):
-        members["source"] = members["source"].rstrip(b"\n") + IMPORTED
-    for name, content in members.items():
-        (folder / name).write_bytes(content)
-    os.chmod(folder / "linux", 0o755)
 
 
 def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
@@ -97,14 +109,16 @@ def _members(tar: tarfile.TarFile) -> dict[str, bytes]:
     for member in tar:
         if member.name not in MEMBERS or member.name in contents or not member.isreg():
             raise ImportRefused(f"it holds {member.name!r}, and a kernel's file has"
-                          f" {', '.join(MEMBERS)}, each once, and no links")
+                                f" {', '.join(MEMBERS)}, each once, and no links")
         if member.size > MEMBERS[member.name] or member.issparse():
             raise ImportRefused(f"its {member.name} has {member.size} bytes,"
-                          f" more than {MEMBERS[member.name]}")
+                                f" more than {MEMBERS[member.name]}")
+
         content = tar.extractfile(member)
         contents[member.name] = content.read() if content else b""
         if len(contents[member.name]) != member.size:
             raise ImportRefused(f"its {member.name} is cut off")
+
     missing = MEMBERS.keys() - contents.keys()
     if missing:
         raise ImportRefused(f"it lacks {', '.join(sorted(missing))}")
@@ -129,6 +143,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _FOLDER = os.O_RDONLY | os.O_NOFOLLOW | os.O_DIRECTORY | os.O_CLOEXEC
 TESTS = Path("tools", "testing", "selftests", "net", "packetdrill")
 MOST_TESTS, MOST_OF_TEST = 2000, 1 << 20  # files and folders, Linux 7.2 has 90; bytes
+MOST_DEPTH = 4  # of folders
 
 
 def _opened(folder: Path, *names: str) -> int:
@@ -144,31 +159,34 @@ def _opened(folder: Path, *names: str) -> int:
 
 
 def _take_folder(place: int, to: Path, counted: Iterator[int], depth: int = 0) -> None:
+    """Copy an open folder, down to MOST_DEPTH, and close it. counted: numbers of files, from 1."""
     to.mkdir()
-    for name in os.listdir(place) if depth < 4 else []:
+    for name in os.listdir(place) if depth < MOST_DEPTH else []:
         if next(counted) > MOST_TESTS:
             raise ImportRefused(f"{TESTS} has more than {MOST_TESTS} files")
         mode = os.stat(name, dir_fd=place, follow_symlinks=False).st_mode
         if stat.S_ISDIR(mode):
-            _take_folder(os.open(name, _FOLDER, dir_fd=place), to / name, counted, depth + 1)
+            below = os.open(name, _FOLDER, dir_fd=place)
+            _take_folder(below, to / name, counted, depth=depth + 1)
         elif stat.S_ISREG(mode):
             _take(os.open(name, _READ, dir_fd=place), to / name, MOST_OF_TEST)
             os.chmod(to / name, 0o755 if mode & 0o100 else 0o644)
     os.close(place)
 
 
-def _take(descriptor: int, to: Path, most: int) -> None:
+def _take(descriptor: int, to: Path, most_bytes: int) -> None:
+    """Copy an open file, and close it."""
     with open(descriptor, "rb") as file:
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):
             raise ImportRefused(f"{to.name} is no regular file")
-        content = file.read(most + 1)
-    if len(content) > most:
-        raise ImportRefused(f"{to.name} has more than {most} bytes")
+        content = file.read(most_bytes + 1)
+    if len(content) > most_bytes:
+        raise ImportRefused(f"{to.name} has more than {most_bytes} bytes")
     to.write_bytes(content)
 
 
 def _inputs(text: bytes) -> dict[str, str]:
-    """The lines of `inputs` by their first words."""
+    """The lines of `inputs` by their first words. Raises ImportRefused."""
     words = text.decode("ascii", "replace")
     if not words.replace("\n", "").isprintable():
         raise ImportRefused("its inputs are not text")

@@ -4,11 +4,10 @@ The file PROGRAM of its folder names a module of the project, whose main(folder,
 runs. Where there is a command.json (a list of words), that command runs instead in the
 project's folder, and its exit status goes to the file status.
 
-Python instead of a shell script, since each process that the guest forks
-costs ten milliseconds and this one is needed anyway. Started by the kernel as
-`/usr/bin/python3 -S init.py`: without what packages of the machine's would have
-every Python import at its start (.pth files). With setuptools' it took four
-times as long to import Mininet.
+It is Python instead of a shell script, since each process that the guest forks costs ten
+milliseconds, and Python is needed anyway. The kernel starts it as `/usr/bin/python3 -S init.py`:
+so it does not import what packages of the machine would have every Python import at its start
+(.pth files). With the file of setuptools it took four times as long to import Mininet.
 """
 
 from __future__ import annotations
@@ -39,7 +38,7 @@ _libc = ctypes.CDLL(None)
 
 
 def prepare() -> None:
-    """The file systems that Mininet and its tools expect; the root stays read-only."""
+    """Mount the file systems that Mininet and its tools expect; the root stays read-only."""
     from vtime.mounts import mount
     for kind, target in (("proc", "/proc"), ("sysfs", "/sys"), ("cgroup2", "/sys/fs/cgroup")):
         mount(kind, target, kind)
@@ -61,6 +60,7 @@ def power_off() -> None:
 
 
 def run(folder: Path, project: Path) -> None:
+    """Run the command or the program that the folder names."""
     command = folder / "command.json"
     if command.exists():
         done = subprocess.run(json.loads(command.read_text()), cwd=project, check=False)

@@ -18,7 +18,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -38,7 +38,10 @@ class Refused(Exception):
 
 
 def copy(source: Path, to: Path, names: list[str]) -> None:
-    """Raises Refused where the source has a link in place of a folder or file of these."""
+    """Copy files of a source that are there, and not in the target yet.
+
+    Raises Refused where the source has a link in place of one of them, or of a folder above it.
+    """
     for name in filter(None, names):
         _refuse_links(source, name)
         if (source / name).is_file() and not (to / name).exists():
@@ -69,20 +72,21 @@ _ESCAPES = dict(zip(b"abtnvfr", b"\a\b\t\n\v\f\r"))
 
 @dataclass
 class Section:
-    """The part of a patch that is about one file: its lines, with empty ones for other text.
+    """The part of a patch that is about one file."""
 
-    names: of that file, as its headers have them. makes: whether it may be a new file. changes:
-    whether something is done with it. has_hunks: whether lines of it change. moves: whether it
-    gets another name. link: whether it is, or becomes, a link.
-    """
+    lines: list[bytes] = field(default_factory=list)  # with empty ones for other text
+    names: list[str] = field(default_factory=list)  # of the file, as its headers have them
+    makes: bool = False  # whether it may be a new file
+    changes: bool = False  # whether something is done with it
+    has_hunks: bool = False  # whether lines of it change
+    moves: bool = False  # whether it gets another name
+    link: bool = False  # whether it is, or becomes, a link
 
-    lines: list[bytes] = field(default_factory=list)
-    names: list[str] = field(default_factory=list)
-    makes: bool = False
-    changes: bool = False
-    has_hunks: bool = False
-    moves: bool = False
-    link: bool = False
+    def add_hunk(self, first_line: int, lines: Iterable[bytes]) -> None:
+        """Add a hunk. first_line: the number of its first line before the change, 0 for none."""
+        self.makes |= not self.has_hunks and first_line == 0
+        self.changes = self.has_hunks = True
+        self.lines += lines
 
 
 class _Lines:
@@ -110,14 +114,12 @@ def sections(file: IO[bytes]) -> Iterator[Section]:
         if _begins(words, lines.next, section):
             yield section
             section = Section()
+
         if hunk := _HUNK.match(words):
-            section.makes |= not section.has_hunks and int(hunk[1]) == 0
-            section.changes = section.has_hunks = True
-            section.lines += [line, *_lines_of_hunk(lines, int(hunk[2] or 1), int(hunk[3] or 1))]
+            before, after = int(hunk[2] or 1), int(hunk[3] or 1)
+            section.add_hunk(int(hunk[1]), [line, *_lines_of_hunk(lines, before, after)])
         elif words.startswith(b"***************") and (hunk := _CONTEXT.match(lines.next)):
-            section.makes |= not section.has_hunks and int(hunk[1]) == 0
-            section.changes = section.has_hunks = True
-            section.lines += [line, *_lines_of_context(lines)]
+            section.add_hunk(int(hunk[1]), [line, *_lines_of_context(lines)])
         elif _is_header(words, lines.next):
             section.names = [*_names(words[4:]), *_names(lines.next[4:]), *section.names]
             section.lines += [line, lines.take()]
@@ -127,9 +129,11 @@ def sections(file: IO[bytes]) -> Iterator[Section]:
 
 
 def _is_header(words: bytes, following: bytes) -> bool:
-    return words.startswith(b"--- ") and following.startswith(b"+++ ") or (
-        words.startswith(b"*** ") and following.startswith(b"--- ")
-        and not _CONTEXT.match(words))
+    """Whether a line and the following one name a file, in a unified or in a context diff."""
+    if words.startswith(b"--- "):
+        return following.startswith(b"+++ ")
+    return (words.startswith(b"*** ") and following.startswith(b"--- ")
+            and not _CONTEXT.match(words))
 
 
 def _begins(words: bytes, following: bytes, section: Section) -> bool:
@@ -140,7 +144,7 @@ def _begins(words: bytes, following: bytes, section: Section) -> bool:
 
 
 def _read_header(words: bytes, section: Section) -> bool:
-    """Take what a line between hunks says; whether `patch` reads it. Raises Refused."""
+    """Take a line between hunks; return whether `patch` reads it. Raises Refused."""
     if words.startswith(b"diff --git "):
         section.names += _names_of_git(words[11:])
     elif words.startswith(b"Index: "):
@@ -176,13 +180,14 @@ def _lines_of_hunk(lines: _Lines, before: int, after: int) -> Iterator[bytes]:
 
 
 def _lines_of_context(lines: _Lines) -> Iterator[bytes]:
-    while lines.next[:2] in (b"  ", b"! ", b"+ ", b"- ", b"\\ ") or _CONTEXT.match(
-            lines.next) or _CONTEXT_TO.match(lines.next):
+    """The lines of a hunk of a context diff."""
+    while (lines.next[:2] in (b"  ", b"! ", b"+ ", b"- ", b"\\ ")
+           or _CONTEXT.match(lines.next) or _CONTEXT_TO.match(lines.next)):
         yield lines.take()
 
 
 def _names_of_git(words: bytes) -> list[str]:
-    """The name in `a/NAME b/NAME`; of two names others lines tell."""
+    """The name in `a/NAME b/NAME`; [] for two names, which other lines have."""
     before, after = words[:len(words) // 2], words[len(words) // 2 + 1:]
     return _names(before + b"\t") if before[1:] == after[1:] else []
 
@@ -200,6 +205,7 @@ def _names(words: bytes) -> list[str]:
         words = words.partition(b"\t")[0]
     else:
         words = words.partition(b" ")[0]
+
     path = os.fsdecode(words)
     if path == NONE:
         return []
@@ -212,8 +218,9 @@ def _names(words: bytes) -> list[str]:
 
 def _unescape(escape: re.Match[bytes]) -> bytes:
     code = escape[1]
-    return bytes([int(code, 8) & 255]) if len(code) == 3 else bytes(
-        [_ESCAPES.get(code[0], code[0])])
+    if len(code) == 3:
+        return bytes([int(code, 8) & 255])
+    return bytes([_ESCAPES.get(code[0], code[0])])
 
 
 def split(patch: Path, source: Path, to: Path, filtered: Path) -> list[str]:
@@ -232,10 +239,12 @@ def split(patch: Path, source: Path, to: Path, filtered: Path) -> list[str]:
                 copied.writelines(os.fsencode(f"{name}\0") for name in section.names)
                 rest.writelines(section.lines)
             else:
-                left_out += section.names[:1] if section.changes else []
+                if section.changes:
+                    left_out += section.names[:1]
                 rest.write(b"\n" * len(section.lines))
             if taken + len(left_out) > MOST_FILES:
                 raise Refused(f"it changes more than {MOST_FILES} files")
+
     if not taken:
         raise Refused("it changes no file of the guest's kernel (is it a patch, as git diff writes"
                       " it?)")
@@ -246,10 +255,12 @@ def _is_the_guests(section: Section, source: Path, to: Path) -> bool:
     """Whether the guest has a part of the file, or is to have. Raises Refused."""
     if not section.names:
         raise Refused("it has a part that names no file")
+
     known = section.names[:1] if section.moves else section.names
     is_there = any(os.path.lexists(folder / name) for folder in (to, source) for name in known)
     if not (is_there or section.makes or PurePosixPath(known[0]).parts[0] in WHOLE):
         return False
+
     if section.link:
         raise Refused(f"it makes or changes a link, {known[0]}, which may lead anywhere")
     if not (is_there or section.makes):
@@ -287,20 +298,12 @@ def why(output: str) -> str:
 
 def sync(source: Path, changed: Path, tree: Path) -> list[str]:
     """The names of the files that the tree was given anew, or that it lost. Raises Refused."""
-    wanted = {name: source / name for name in _files(source)}
-    with suppress(FileNotFoundError):
-        for changes in (changed.parent / COPIED).read_bytes().split(b"\0"):
-            wanted.pop(os.fsdecode(changes), None)  # a patch may have removed it
-    made = {name: changed / name for name in _files(changed)}
-    for name, path in made.items():
-        _refuse_links(tree, str(PurePosixPath(name).parent))
-        if path.is_symlink():
-            raise Refused(f"a patch makes {name} a link")
-    wanted |= made
+    wanted = _wanted(source, changed, tree)
     there = set(_files(tree))
     written = sorted(there - wanted.keys())
     for name in written:
         (tree / name).unlink()
+
     for name, path in sorted(wanted.items()):
         place = tree / name
         if name in there:
@@ -318,7 +321,23 @@ def sync(source: Path, changed: Path, tree: Path) -> list[str]:
     return written
 
 
+def _wanted(source: Path, changed: Path, tree: Path) -> dict[str, Path]:
+    """The files that a tree is to have, by their names in it. Raises Refused."""
+    wanted = {name: source / name for name in _files(source)}
+    with suppress(FileNotFoundError):
+        for changes in (changed.parent / COPIED).read_bytes().split(b"\0"):
+            wanted.pop(os.fsdecode(changes), None)  # a patch may have removed it
+
+    for name in _files(changed):
+        _refuse_links(tree, str(PurePosixPath(name).parent))
+        if (changed / name).is_symlink():
+            raise Refused(f"a patch makes {name} a link")
+        wanted[name] = changed / name
+    return wanted
+
+
 def _same(path: Path, place: Path) -> bool:
+    """Whether two files, or two links, are the same."""
     if path.is_symlink() or place.is_symlink():
         return (path.is_symlink() and place.is_symlink()
                 and os.readlink(path) == os.readlink(place))
@@ -329,9 +348,19 @@ def _files(folder: Path) -> Iterator[str]:
     """The paths in a folder of all that is no folder."""
     for place, folders, names in os.walk(folder):
         inside = os.path.relpath(place, folder)
-        for name in (*names, *(each for each in folders
-                               if os.path.islink(os.path.join(place, each)))):
+        links = [name for name in folders if os.path.islink(os.path.join(place, name))]
+        for name in (*names, *links):
             yield os.path.normpath(os.path.join(inside, name))
+
+
+def _report_left_out(names: list[str]) -> None:
+    """Print which files of a patch are left out, if any."""
+    if not names:
+        return
+    listed = ", ".join(names[:MOST_NAMES])
+    if len(names) > MOST_NAMES:
+        listed += f" and {len(names) - MOST_NAMES} more"
+    print(f"left out, since the guest has no such file: {listed}")
 
 
 def main(words: list[str]) -> int:
@@ -339,10 +368,7 @@ def main(words: list[str]) -> int:
         if words[0] == "copy":
             copy(Path(words[1]), Path(words[2]), words[3:])
         elif words[0] == "split":
-            if left_out := split(*map(Path, words[1:])):
-                more = len(left_out) - MOST_NAMES
-                print(f"left out, since the guest has no such file:"
-                      f" {', '.join(left_out[:MOST_NAMES])}{f' and {more} more' * (more > 0)}")
+            _report_left_out(split(*map(Path, words[1:])))
         elif words[0] == "why":
             print(why(Path(words[1]).read_text("utf-8", "replace")))
         else:

@@ -117,8 +117,8 @@ _libc = ctypes.CDLL(None, use_errno=True)
 def around() -> tuple[str, str]:
     """The namespaces that this machine has for a build, and what is not confined there, if any."""
     with tempfile.TemporaryDirectory(prefix="first-flight-wall-") as folder:
-        place = next((name for name in AROUND if (name == "user" or os.geteuid() == 0)
-                      and _works(name, folder)), NONE)
+        possible = AROUND if os.geteuid() == 0 else ("user",)
+        place = next((name for name in possible if _works(name, folder)), NONE)
     if lacking := confine.lacking():
         return place, (f"what it reads{'' if place != NONE else ' and writes'}, as this machine"
                        f" lacks {lacking}")
@@ -131,31 +131,36 @@ def around() -> tuple[str, str]:
 
 
 def _works(name: str, folder: str) -> bool:
+    """Whether a command runs in the namespaces of this name."""
+    command = _command(name, [folder], readable.PROGRAMS, ["true"])
     try:
-        return subprocess.run(_command(name, [folder], readable.PROGRAMS, ["true"]),
-                              stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                              stderr=subprocess.DEVNULL, timeout=_TRY_S,
-                              check=False).returncode == 0
+        done = subprocess.run(command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+                              stderr=subprocess.DEVNULL, timeout=_TRY_S, check=False)
     except (OSError, subprocess.TimeoutExpired):
         return False
+    return done.returncode == 0
 
 
 def _command(name: str, write: Sequence[str], read: Sequence[str],
              command: Sequence[str]) -> list[str]:
-    namespaces = ["unshare", *AROUND[name], *NAMESPACES] if name != NONE else []
-    return [*namespaces, sys.executable, "-I", "-B", "-S", __file__, "--inside", name,
-            *(word for path in write for word in ("--write", path)),
-            *(word for path in read for word in ("--read", path)), "--", *command]
+    """The command that runs another one behind the wall. name: of the namespaces."""
+    words = ["unshare", *AROUND[name], *NAMESPACES] if name != NONE else []
+    words += [sys.executable, "-I", "-B", "-S", __file__, "--inside", name]
+    for path in write:
+        words += ["--write", path]
+    for path in read:
+        words += ["--read", path]
+    return [*words, "--", *command]
 
 
 def run(name: str, write: Sequence[str], read: Sequence[str], command: Sequence[str]) -> int:
     """Run a command behind the wall. Returns its exit status."""
     places = readable.ReadablePaths((TOOLCHAINS,))
     tools = _folders_of_tools()
-    path = os.pathsep.join(folder for folder in os.get_exec_path() if is_below(
-        folder, (*readable.PROGRAMS, readable.LOCAL, TOOLCHAINS, *tools)))
-    return print_cleaned(_command(name, write, [*places.paths, *tools, OWN, *read], command),
-                         {"PATH": path or os.defpath}, _Watch(write))
+    allowed = *readable.PROGRAMS, readable.LOCAL, TOOLCHAINS, *tools
+    path = os.pathsep.join(folder for folder in os.get_exec_path() if is_below(folder, allowed))
+    behind = _command(name, write, [*places.paths, *tools, OWN, *read], command=command)
+    return print_cleaned(behind, {"PATH": path or os.defpath}, _Watch(write))
 
 
 def print_cleaned(command: Sequence[str], environment: Mapping[str, str] = os.environ,
@@ -173,7 +178,8 @@ def print_cleaned(command: Sequence[str], environment: Mapping[str, str] = os.en
 def _chunks(process: subprocess.Popen[bytes], watching: _Watch | None) -> Iterator[bytes]:
     """What a process prints until it ends; it is ended where it takes too much."""
     assert process.stdout is not None
-    printed, next_look = process.stdout.fileno(), time.monotonic() + LOOK_S
+    printed = process.stdout.fileno()
+    next_look = time.monotonic() + LOOK_S
     while True:
         if select.select([printed], [], [], LOOK_S)[0]:
             chunk = os.read(printed, 1 << 16)
@@ -182,6 +188,7 @@ def _chunks(process: subprocess.Popen[bytes], watching: _Watch | None) -> Iterat
             yield chunk
         elif process.poll() is not None:
             return  # what it left behind may hold the pipe, where there is no namespace
+
         if watching and time.monotonic() >= next_look:
             next_look = time.monotonic() + LOOK_S
             if why := watching.excess(str(process.pid)):
@@ -200,7 +207,6 @@ class _Watch:
 
     def excess(self, first: str) -> str:
         """The excess of a process and all below it, in words; "" if there is none."""
-        processors = os.cpu_count() or 1
         taken = watch.Taken(first)
         most = most_processes()
         if taken.processes > most:
@@ -208,28 +214,33 @@ class _Watch:
         most = watch.most_pipes(most)
         if taken.pipes > most:
             return f"refused: the build had {taken.pipes} pipes, and needs {most} at most"
-        most = MOST_MB + MOST_MB_OF_PROCESSOR * processors
-        if max(taken.private + taken.files, taken.shared) >> 20 > most and (
-                took := taken.exact_bytes() >> 20) > most:
-            return f"refused: the build took {took} MB of memory, and needs {most} at most"
+
+        most_mb = MOST_MB + MOST_MB_OF_PROCESSOR * (os.cpu_count() or 1)
+        if max(taken.private + taken.files, taken.shared) >> 20 > most_mb:
+            took_mb = taken.exact_bytes() >> 20
+            if took_mb > most_mb:
+                return (f"refused: the build took {took_mb} MB of memory, and needs {most_mb} at"
+                        " most")
         if full := watch.machine_is_full():
             return f"refused: {full}"
         return next(filter(None, map(self._excess_of_disk, self.folders)), "")
 
     def _excess_of_disk(self, folder: str) -> str:
+        """The excess in a folder, in words; "" if there is none."""
         before, room = self.room[folder], _room(folder)
         if room.bytes >> 20 < LEAST_DISK_MB:
             return f"No space left on device: the last {LEAST_DISK_MB} MB are not for builds"
         if 0 < before.files and room.files < LEAST_FILES:
             return f"No space left on device: the last {LEAST_FILES} files are not for builds"
-        if (before.bytes - room.bytes >> 20 <= MOST_DISK_MB
-                and before.files - room.files <= MOST_FILES):
+
+        used = _Space(before.bytes - room.bytes, before.files - room.files)
+        if used.bytes >> 20 <= MOST_DISK_MB and used.files <= MOST_FILES:
             return ""
         self.room[folder] = room  # somebody else may have written it
         try:
             held = _held(folder)
         except (OSError, RecursionError):  # no sound build makes what cannot be looked at
-            held = _Space(before.bytes - room.bytes, before.files - room.files)
+            held = used
         if held.bytes >> 20 <= MOST_DISK_MB and held.files <= MOST_FILES:
             return ""
         return (f"refused: the build wrote {held.bytes >> 20} MB in {held.files} files, and needs"
@@ -289,33 +300,37 @@ def _end_with_parent() -> None:
 
 def printable(chunks: Iterator[bytes]) -> Iterator[bytes]:
     """Lines for a log that somebody will see on a terminal: cleaned, and cut."""
-    left, begun, cut = MOST_OUTPUT, b"", False
+    left = MOST_OUTPUT  # bytes that may still be printed
+    begun = b""  # a line that has no end yet
+    is_cut = False  # whether the beginning of that line was printed, and its rest is not
     for chunk in chunks:
         *lines, begun = (begun + chunk).split(b"\n")
-        shown = [] if cut and not lines else [_clean(line) for line in lines]
-        if cut and lines:
-            shown, cut = shown[1:], False  # the rest of a line that was cut
+        if is_cut and lines:
+            lines, is_cut = lines[1:], False
+        shown = list(map(_clean, lines))
         if len(begun) > MOST_LINE * 4:
-            if not cut:
+            if not is_cut:
                 shown.append(_clean(begun))
-            begun, cut = b"", True
+            begun, is_cut = b"", True
+
         out = b"".join(shown)
-        if 0 < left <= len(out):
-            out = out[:left] + b"\n(more was printed than is kept)\n"
-        elif left <= 0:
+        if left <= 0:
             continue
+        if left <= len(out):
+            out = out[:left] + b"\n(more was printed than is kept)\n"
         left -= len(out)
         yield out
-    if begun and left > 0 and not cut:
+    if begun and left > 0 and not is_cut:
         yield _clean(begun)
 
 
 def _clean(line: bytes) -> bytes:
+    """A line without characters that are not printable, and cut."""
     text = line[:MOST_LINE * 4].decode(errors="replace").expandtabs()
     if len(text) > MOST_LINE:
         text = f"{text[:MOST_LINE]}…"
     if not text.isprintable():
-        text = "".join(each if each.isprintable() else "\ufffd" for each in text)
+        text = "".join(character if character.isprintable() else "\ufffd" for character in text)
     return f"{text}\n".encode()
 
 
@@ -325,36 +340,39 @@ def inside(name: str, write: Sequence[str], read: Sequence[str], command: Sequen
     """Build the wall around this process, and become the command. Raises OSError."""
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
     if name != NONE:
-        _mount(write)
+        _mount_all(write)
     os.chdir(write[0] if write else "/")
     os.umask(0o022)
+
     # Between two looks a process that forks for ever would fill the machine. In a namespace for
     # users nobody else's processes count; root is spared from this limit.
     processes = 2 * most_processes() if name == "user" else resource.RLIM_INFINITY
-    for limit, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_FSIZE, MOST_FILE),
-                        (resource.RLIMIT_NOFILE, MOST_OPEN), (resource.RLIMIT_NPROC, processes)):
-        _, hard = resource.getrlimit(limit)
-        finite = [each for each in (hard, most) if each != resource.RLIM_INFINITY]
-        most = min(finite, default=resource.RLIM_INFINITY)
-        resource.setrlimit(limit, (most, most))
+    watch.set_limit(resource.RLIMIT_CORE, 0)
+    watch.set_limit(resource.RLIMIT_FSIZE, MOST_FILE)
+    watch.set_limit(resource.RLIMIT_NOFILE, MOST_OPEN)
+    watch.set_limit(resource.RLIMIT_NPROC, processes)
+
     if _libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0:
         raise _error("no_new_privs")
     _give_up_capabilities()
     if (version := confine.abi()) >= 1:
-        rights = [(path, confine.READ) for path in read] + [(path, _WRITE) for path in write]
-        confine.restrict(confine.make_ruleset(
-            version, [*rights, *((path, _OF_DEVICES) for path in DEVICES)]))
+        rights = [(path, confine.READ) for path in read]
+        rights += [(path, _WRITE) for path in write]
+        rights += [(path, _OF_DEVICES) for path in DEVICES]
+        confine.restrict(confine.make_ruleset(version, rights))
     confine.load(confine.program((), _WITH_MODES, REFUSED))
-    os.execvpe(command[0], list(command), {
-        "PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": os.getcwd(), "TMPDIR": os.getcwd()})
+
+    environment = {"PATH": os.environ["PATH"], "LC_ALL": "C", "HOME": os.getcwd(),
+                   "TMPDIR": os.getcwd()}
+    os.execvpe(command[0], list(command), environment)
 
 
-def _mount(write: Sequence[str]) -> None:
+def _mount_all(write: Sequence[str]) -> None:
     """Make every file system read-only and without devices, but for what a build writes."""
     devices = [path for path in DEVICES if os.path.exists(path)]
-    _mounted("none", "/", "", _RECURSIVE | _PRIVATE)
+    _mount("none", "/", "", flags=_RECURSIVE | _PRIVATE)
     for path in (*write, *devices):
-        _mounted(path, path, "", _BIND | _RECURSIVE)
+        _mount(path, path, "", flags=_BIND | _RECURSIVE)
     _set_attributes("/", _AT_RECURSIVE, _READ_ONLY | _NO_DEVICES | _NO_SUID, 0)
     for path in write:
         _set_attributes(path, 0, 0, _READ_ONLY)
@@ -362,12 +380,12 @@ def _mount(write: Sequence[str]) -> None:
         _set_attributes(path, 0, 0, _NO_DEVICES)
     flags = _READ_ONLY | _NO_SUID | _NO_DEVICES | _NO_EXEC
     try:
-        _mounted("proc", "/proc", "proc", flags, "subset=pid")
+        _mount("proc", "/proc", "proc", flags=flags, options="subset=pid")
     except OSError:  # in a container that hides parts of its own; cc.sh then does without
-        _mounted("tmpfs", "/proc", "tmpfs", flags)
+        _mount("tmpfs", "/proc", "tmpfs", flags=flags)
 
 
-def _mounted(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
+def _mount(source: str, target: str, kind: str, flags: int, options: str = "") -> None:
     if _libc.mount(source.encode(), os.fsencode(target), kind.encode(), flags,
                    options.encode()) != 0:
         raise _error(f"mount on {target}")
@@ -397,20 +415,23 @@ def main(words: list[str]) -> int:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C: build.sh says so
     signal.signal(signal.SIGPIPE, signal.SIG_DFL)
+
     if words == ["--around"]:
         print(*filter(None, around()), sep="\n")
         return 0
     if words[:2] == ["--print", "--"]:
         return print_cleaned(words[2:])
+
     is_inside = words[0] == "--inside"
     name, *words = words[is_inside:]
     paths: dict[str, list[str]] = {"--write": [], "--read": []}
     while words[0] != "--":
         flag, path, *words = words
         paths[flag].append(os.path.realpath(path))
+
     if is_inside:
-        inside(name, paths["--write"], paths["--read"], words[1:])
-    return run(name, paths["--write"], paths["--read"], words[1:])
+        inside(name, paths["--write"], paths["--read"], command=words[1:])
+    return run(name, paths["--write"], paths["--read"], command=words[1:])
 
 
 if __name__ == "__main__":
