@@ -28,14 +28,14 @@ def row(*last_mbit: float, cell: Cell = CELL, stock: Seen = STOCK) -> Row:
     return Row(cell, tuple(Seen(stock.first_mbit, each, 0, 1) for each in last_mbit), stock)
 
 
-def test_one_draw_of_five_that_a_machine_never_has_is_told() -> None:
+def test_one_draw_of_five_that_a_machine_never_has_is_a_difference() -> None:
     found = row(4552, 4560, 37, 4550, 4549)
     assert found.cause() == NOT_KNOWN and found.worst_percent() < -99
     assert "| 37–4560 / 4549 | **-99.2 %** |" in table([found])
     assert row(4552, 4100, 4990).cause() == ""
 
 
-def test_both_seconds_of_a_flow_count() -> None:
+def test_a_slow_first_second_of_a_flow_is_a_difference() -> None:
     draws = (Seen(3584.4, 4549.3, 0, 1), Seen(52.0, 4549.3, 0, 1))
     assert Row(CELL, draws, STOCK).cause() == NOT_KNOWN
 

@@ -119,7 +119,7 @@ def test_a_line_that_is_not_printed_is_found_missing() -> None:
     assert examples.missing("a table\nof 3 rows\n", ["a table", "of 2 rows"]) == ["of 2 rows"]
 
 
-def test_the_document_is_read_as_it_is_meant() -> None:
+def test_the_examples_of_questions_have_commands_and_lines() -> None:
     found, program, configuration = examples.examples(
         examples.QUESTIONS.read_text(encoding="utf-8"))
     assert len(found) >= 10 and all(lines for _, lines in found) and "lognormvariate" in program
@@ -151,7 +151,7 @@ def test_a_row_says_differs_where_a_number_is_more_than_10_percent_away() -> Non
 @pytest.mark.parametrize(("status", "printed", "written", "sound"), [
     (0, "3 received", "time=1.5 ms time=2.5 ms", True), (1, "3 received", "time=1 ms", False),
     (0, "0 received", "time=1 ms", False), (0, "3 received", "", False)])
-def test_what_ended_badly_or_left_no_number_does_not_run(
+def test_an_experiment_that_failed_or_left_no_number_does_not_run(
         status: int, printed: str, written: str, sound: bool, tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "files" / "ping.txt").write_text(written)
@@ -271,8 +271,8 @@ PROGRAMS = sorted(".".join(path.relative_to(FOLDER).with_suffix("").parts)
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
-def test_an_unknown_flag_is_told_in_one_line(program: str,
-                                             capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_flag_of_a_benchmark_is_refused_in_one_line(
+        program: str, capsys: pytest.CaptureFixture[str]) -> None:
     name, module = program.rpartition(".")[2], importlib.import_module(f"benchmarks.{program}")
     with pytest.raises(SystemExit) as ended:
         module.main(["--no-such-flag"])
@@ -298,8 +298,8 @@ def test_without_the_guests_kernel_the_machine_cannot(monkeypatch: pytest.Monkey
     assert "transfers: the guest kernel is not built: run ./install.sh" in capsys.readouterr().err
 
 
-def test_what_fails_in_an_engine_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch,
-                                                     capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_engines_failure_is_one_line_of_the_benchmark(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def fail(_: object) -> int:
         raise EngineError("the guest hangs")
     with pytest.raises(SystemExit) as ended:

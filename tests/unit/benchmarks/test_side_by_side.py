@@ -80,7 +80,7 @@ def test_a_difference_within_the_tolerance_is_none(
 @pytest.mark.parametrize("change", [
     lambda case, run: (Case(case.name, case.about, case.sh, rate_mbit=0), run),
     lambda case, run: (case, changed(run, busy_percent=60.0))], ids=["no rate", "busy"])
-def test_rates_count_where_they_can(
+def test_rates_are_compared_only_where_they_can_be(
         change: Callable[[Case, dict[str, Any]], tuple[Case, dict[str, Any]]]) -> None:
     run = {"output": "= throughput_mbit 4\n", "connections": [], "busy_percent": 10.0}
     faster = changed(run, output="= throughput_mbit 5\n")
@@ -147,7 +147,7 @@ def test_windows_are_of_one_connection_whoever_begins_first() -> None:
     assert flagged(judged(CASE, [run(5202)], [run(5201)], [])) == {WINDOW}
 
 
-def test_all_that_is_kept_of_a_case_counts(tmp_path: Path) -> None:
+def test_every_kept_run_of_a_case_counts(tmp_path: Path) -> None:
     """A case may have more runs in one world than in another."""
     for folder, name in (("virtual-0", "netcat"), ("virtual-11", "netcat"), ("virtual-1", "curl"),
                          ("counted-0", "netcat")):
@@ -254,13 +254,13 @@ def test_unpredicted_retransmissions_are_listed_with_both_numbers() -> None:
     assert "2 segments retransmitted, predicted 1" in line
 
 
-def test_losses_and_failures_are_told(passed: Record) -> None:
+def test_losses_are_counted_and_failures_listed(passed: Record) -> None:
     tally = tallied(stored.load("full_queue").judge(),
                     replace(passed, verdict=FAIL, verdict_reason="model: late"))
     assert tally.lost == 1 and ": model: late\n    ./run.sh " in tally.lines["failed"][0]
 
 
-def test_sysctls_are_asked_for_by_name() -> None:
+def test_a_sysctl_is_requested_by_a_known_name() -> None:
     small = "net.ipv4.tcp_rmem=4096 20000 60000"
     assert requested_sysctls([small]) == {"net.ipv4.tcp_rmem": "4096 20000 60000"}
     assert requested_sysctls([]) == {}

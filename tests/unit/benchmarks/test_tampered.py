@@ -18,7 +18,7 @@ TRIALS = tampered.requested(WORKLOADS, tuple(NETWORKS))
 BY_NAME = {alteration.name: alteration for alteration in ALTERATIONS}
 
 
-def test_what_passes_stands_in_method() -> None:
+def test_alterations_that_pass_are_listed_in_method() -> None:
     assert passes.table() in (PROJECT / "docs" / "METHOD.md").read_text(encoding="utf-8")
     assert PASSES.keys() <= BY_NAME.keys()
 
@@ -39,7 +39,7 @@ def test_an_alteration_changes_a_job_or_a_program(name: str, tmp_path: Path) -> 
         assert all(jobs[place] != usual[place] for place in jobs)
 
 
-def test_a_program_without_what_is_to_be_altered_is_told(tmp_path: Path) -> None:
+def test_a_program_without_the_text_to_be_altered_is_refused(tmp_path: Path) -> None:
     edit = BY_NAME["requests 1200 bytes longer"].edits[0]
     with pytest.raises(CannotError, match="page_client.py has 0 times"):
         tampered.copy_project(tmp_path / "project", [edit, edit])

@@ -116,7 +116,7 @@ def test_only_verified_trials_count() -> None:
     ("total_ms / retransmissions > 1", "divides by a mean of 0"),
     ("total_ms * 1e200 * 1e200 - total_ms * 1e200 * 1e200 > 1", "is not a number"),
     ("1 > total_ms * 1e200 * 1e200", "is not a number")])
-def test_what_cannot_be_computed_is_no_condition_that_does_not_hold(text: str, said: str) -> None:
+def test_a_condition_that_cannot_be_computed_is_undetermined(text: str, said: str) -> None:
     with pytest.raises(conditions.UndeterminedError, match=said) as ended:
         conditions.read(text).holds(OfRecords(RECORDS))
     assert ended.value.exit_status == errors.VERDICT

@@ -165,7 +165,7 @@ def test_states_have_their_range_and_share() -> None:
     assert (high.least, high.largest, high.count, high.share) == (86.0, 86.6, 3, 0.3)
 
 
-def test_no_loss_at_all_is_a_state() -> None:
+def test_runs_without_losses_are_a_state_of_their_own() -> None:
     low, high = two_states([0.0, 0.0, 51.0, 0.0, 55.0, 0.0, 50.0, 0.0, 53.0, 0.0, 0.0, 52.0])
     assert (low.count, high.count, high.least) == (7, 5, 50.0)
 

@@ -75,7 +75,7 @@ def test_a_guests_files_folders_and_links_are_received(tmp_path: Path) -> None:
     (file(b"big", b"", size=1 << 60), "bytes are more than may still come back"),
     (file(b"short", b"12", size=3), "it changed while it was read"),
     (file(b"long", b"1234567890", size=3), "more bytes than were announced")])
-def test_one_wrong_entry_is_left_out_with_a_line(tmp_path: Path, wrong: Entry | tuple[Entry, bytes],
+def test_one_wrong_entry_is_excluded_with_a_line(tmp_path: Path, wrong: Entry | tuple[Entry, bytes],
                                                  why: str) -> None:
     (tmp_path / "outside").write_text("untouched")
     sent = Sent(tmp_path / "files", file(b"before"), wrong, file(b"after"), most_bytes=1000)
@@ -134,7 +134,7 @@ def test_no_link_of_the_folder_is_written_through(tmp_path: Path) -> None:
     assert sent.unsaved
 
 
-def test_what_cannot_be_written_is_left_as_before(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_replaced_stays_as_before(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "mine").touch()
     (tmp_path / "plain").write_text("mine")

@@ -104,7 +104,7 @@ def test_a_draw_of_several_cells_moves_them_together() -> None:
     assert apart.absolute.interval is not None and apart.absolute.interval[0] < -40
 
 
-def test_a_difference_knows_its_paired_interval_and_who_was_left_out() -> None:
+def test_a_difference_has_its_paired_interval_and_its_exclusions() -> None:
     made: Difference = difference(table(), BASE, EXPERIMENT, compare.student_by_seed)
     low, high = made.absolute.interval or (0.0, 0.0)
     assert made.paired_interval == (made.base.value - high, made.base.value - low)
@@ -192,8 +192,8 @@ def seeds(base: float, *experiment: float) -> Difference:
     (-1, (120.0, 122.0, 121.0), DIRECTION), (-1, (80.0, 82.0, 81.0), NOT_REPRODUCED),
     (1, (70.0, 120.0, 95.0), UNDECIDED), (1, (80.0,), UNDECIDED),
     (0, (99.0, 100.0, 101.0), REPRODUCED), (0, (80.0, 82.0, 81.0), NOT_REPRODUCED)])
-def test_what_a_claim_expects_depends_on_the_side(sign: int, experiment: tuple[float, ...],
-                                                  word: str) -> None:
+def test_a_claims_result_depends_on_the_side_that_it_expects(
+        sign: int, experiment: tuple[float, ...], word: str) -> None:
     assert judge(Expected(sign), seeds(100.0, *experiment)) == Result(word)
 
 
@@ -324,7 +324,7 @@ PERCENT_POINTS = 3
 
 @pytest.mark.parametrize("name, claim", CLAIMS, ids=lambda value: value if isinstance(
     value, str) else str(value["says"])[:40])
-def test_what_is_reproduced_is_within_a_third_of_what_was_published(
+def test_no_claims_tolerance_exceeds_a_third_of_the_published_number(
         name: str, claim: dict[str, object]) -> None:
     if "published" not in claim:
         assert "within" not in claim or claim["expects"] == "alike"
@@ -335,7 +335,7 @@ def test_what_is_reproduced_is_within_a_third_of_what_was_published(
     assert within <= max(0.31 * published, PERCENT_POINTS if of_time else LEAST[kind])
 
 
-def test_what_was_read_in_an_abstract_is_marked() -> None:
+def test_claims_read_in_an_abstract_are_marked() -> None:
     marked = {name for name, claim in CLAIMS if claim.get("abstract_only")}
     assert marked == {"chou2026_cliffs", "chou2026_mldsa"}
     assert all(claim.get("abstract_only") for name, claim in CLAIMS if name in marked)

@@ -77,7 +77,7 @@ def deep(folder: Path) -> None:
         os.chdir(before)
 
 
-def test_whatever_a_killed_guest_leaves_is_resumed(tmp_path: Path) -> None:
+def test_a_run_with_a_killed_guests_deep_folders_is_resumed(tmp_path: Path) -> None:
     folder = interrupted(tmp_path, 10, 20)
     (folder / "work").mkdir()
     deep(folder / "work" / "guest0")
@@ -121,7 +121,7 @@ def test_only_the_same_request_resumes(tmp_path: Path, requested: Any, how: dict
     assert capsys.readouterr().err == (f"{folder}: not resumed: {why}\n" if why else "")
 
 
-def test_of_several_unfinished_runs_the_one_that_was_asked_for_is_resumed_without_a_word(
+def test_the_requested_one_of_several_unfinished_runs_is_resumed_silently(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     folder = interrupted(tmp_path, 10, 20)
     interrupted(tmp_path, 30)
@@ -152,7 +152,8 @@ def test_every_parameter_of_every_kind_is_in_its_key(name: str, lists: Any) -> N
 
 
 @pytest.mark.parametrize("name", scenario_file.names())
-def test_trials_of_every_scenario_are_told_apart_and_read_back(tmp_path: Path, name: str) -> None:
+def test_trials_of_every_scenario_are_distinguished_and_read_back(tmp_path: Path,
+                                                                  name: str) -> None:
     """Every value of every trial, by its text."""
     study_now = whole(name)
     trials = study_now.trials[::-(-len(study_now.trials) // 25) or 1]
@@ -298,8 +299,7 @@ def test_a_stored_run_is_loaded(tmp_path: Path) -> None:
     assert run.changed == ""
 
 
-def test_a_run_that_holds_nothing_yet_is_told_so_unless_there_is_nothing_to_hold(
-        tmp_path: Path) -> None:
+def test_a_run_without_a_trial_yet_is_refused_unless_none_is_requested(tmp_path: Path) -> None:
     run = open_run(tmp_path, study(10))
     measure(run)
     run.close()

@@ -245,7 +245,8 @@ def test_a_ccdf_has_both_windows_on_logarithmic_axes(drawn: Any) -> None:
     ("bdp_bytes", "", "bandwidth-delay products by the paper's shares"),
     ("rtt_ms", "paper_figure5.csv", "RTT by the paper's shares"),
     ("bandwidth_kbps", "theirs.csv", "bandwidth by its shares")])
-def test_what_bars_are_averaged_over_is_said(weights: str, published: str, over: str) -> None:
+def test_a_figure_names_what_its_bars_are_averaged_over(weights: str, published: str,
+                                                        over: str) -> None:
     (drawn, *_) = reading.read_scenario(scenario_file.find("zhao2019")).figures
     assert bars.averaged(replace(drawn, weights=weights, published=published)) == over
 

@@ -196,7 +196,7 @@ def test_a_fetch_that_has_to_fail_passes_only_without_a_packet() -> None:
 
 # Jitter is asked for like any parameter of the network, and hides what it has to ------
 
-def test_the_rtt_may_be_four_standard_deviations_off() -> None:
+def test_in_real_time_an_rtt_may_deviate_by_four_standard_deviations() -> None:
     """In real time. And there is no prediction, nor a bandwidth: jitter spreads the flight."""
     record = GOOD.requested(jitter_ms=1.0, rtt_ms=GOOD.trial.rtt_ms + 6.9).judge(exact=False)
     assert record.verdict == PASS

@@ -158,7 +158,7 @@ response_bytes = [9000, 60000]
 """
 
 
-def test_what_is_assumed_of_users_is_told_with_its_numbers() -> None:
+def test_assumptions_about_users_are_listed_with_their_numbers() -> None:
     made = KIND.study(scenario_file.of_run("users_of_x", USERS))
     users = made.scenario.users
     assert users is not None
@@ -305,7 +305,7 @@ def test_windows_are_compared_with_the_baseline_wherever_it_stands() -> None:
     assert [bar.published.absolute for bar in alone] == [None, None]
 
 
-def test_exact_is_said_only_of_what_cannot_vary() -> None:
+def test_a_difference_is_exact_only_where_nothing_can_vary() -> None:
     for lossless, ends, deterministic, exact in (
             (True, (5.0, 5.0), False, True), (True, (5.0, 6.0), True, False),
             (True, None, True, True), (True, None, False, False),
@@ -374,7 +374,7 @@ def test_sentences_are_tested_on_the_bars(claim: Claim, word: str) -> None:
 @pytest.mark.parametrize("claim", [
     Claim(figure="f", says="", compares=("0", "50"), expects="more"), Claim(figure="f", says="", compares=("0",), expects="most"),
     Claim(figure="f", says="", expects="most", published=50.0)])
-def test_a_zero_that_has_a_word_is_called_by_it(claim: Claim) -> None:
+def test_a_value_of_zero_that_has_a_word_is_named_by_it(claim: Claim) -> None:
     """A send buffer of 0 is one that nobody set; a loss of 0 % is 0."""
     bars = (bucket(1000, 400, "0"), bucket(1000, 600, "50"))
     buffers = panel(*bars, figure=replace(FIGURE, by="send_buffer_bytes"))

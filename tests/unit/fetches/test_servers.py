@@ -142,7 +142,7 @@ def test_an_own_server_is_read_back_from_its_column(server: OwnServer) -> None:
     (OwnServer("'"), "command"), (OwnServer(" "), "command"),
     (OwnServer("x", url_path="a"), "url_path"),
     (OwnServer("x", ready="a b"), "ready"), (OwnServer("x", name="a_b"), "name")])
-def test_what_makes_no_sense_is_refused_by_its_key(server: OwnServer, key: str) -> None:
+def test_an_invalid_server_of_ones_own_is_refused_by_its_key(server: OwnServer, key: str) -> None:
     with pytest.raises(UsageError, match=f"^here: {key}: "):
         server.check("here")
 

@@ -280,8 +280,8 @@ def test_a_patched_kernel_may_send_by_timers_of_its_own(trial: Stored, exact: bo
 @pytest.mark.parametrize(("exact", "name", "what", "change", "check"), [
     *((True, *row) for row in TAMPERINGS), *((False, *row) for row in IN_REAL_TIME)],
     ids=[f"{name}: {what}" for name, what, *_ in (*TAMPERINGS, *IN_REAL_TIME)])
-def test_what_was_tampered_with_is_refused(exact: bool, name: str, what: str, change: Change,
-                                           check: str) -> None:
+def test_a_tampered_fetch_is_refused_by_its_check(exact: bool, name: str, what: str, change: Change,
+                                                  check: str) -> None:
     trial = stored.load(name)
     assert trial.judge(exact).counts
     record = change(trial).judge(exact)
@@ -296,7 +296,7 @@ def test_every_check_refuses_something() -> None:
 
 
 @pytest.mark.parametrize(("name", "what", "change"), PASSES, ids=[what for _, what, _ in PASSES])
-def test_what_changes_no_number_passes(name: str, what: str, change: Change) -> None:
+def test_a_tampering_that_changes_no_number_passes(name: str, what: str, change: Change) -> None:
     record, tampered = stored.load(name).judge(), change(stored.load(name)).judge()
     assert tampered.counts and replace(tampered, trial=record.trial) == record, what
 

@@ -131,8 +131,8 @@ def test_trials_cover_a_scenario_only_with_all_of_its_cells(tmp_path: Path) -> N
     (lists(rtt_ms=range(1, 1001), bandwidth_kbps=range(1, 1001)), "2000000 trials"),
     (lists(rtt_ms=range(1, 60001), bandwidth_kbps=range(1, 60001)), "7200000000 trials"),
     (Overrides({}, client="wgt"), "--client: unknown 'wgt' \\(did you mean 'wget'\\?\\)")])
-def test_what_no_command_line_asks_for_is_refused_too(scenario: Scenario, overrides: Overrides,
-                                                      words: str) -> None:
+def test_overrides_that_nobody_can_type_are_refused(scenario: Scenario, overrides: Overrides,
+                                                    words: str) -> None:
     """What can be typed: tests/refusals/parameters.py."""
     with pytest.raises(UsageError, match=words):
         expand(scenario, overrides)

@@ -157,8 +157,8 @@ def test_a_failed_transfer_is_not_judged(good: Stored) -> None:
     ({**PLAIN.observation, "error": "3 packets still under way"}, "3 packets"),
     ({**PLAIN.observation, "server": {"error": "ConnectionResetError: reset"}},
      "ConnectionResetError")])
-def test_what_failed_at_either_end_is_told_and_not_judged(observation: dict[str, Any],
-                                                          error: str) -> None:
+def test_a_failure_at_either_end_is_an_error_and_not_judged(observation: dict[str, Any],
+                                                            error: str) -> None:
     """Also where the fetch itself was good."""
     record = replace(PLAIN, observation=observation).judge()
     assert not record.ok and record.error and error in record.error

@@ -82,7 +82,7 @@ def test_a_question_is_written_so_that_an_equal_one_is_read(name: str) -> None:
     assert read_scenario(scenario_file.parsed("own", made.head.text)) == made
 
 
-def test_chance_is_asked_a_hundred_times_unless_said() -> None:
+def test_a_question_with_random_loss_has_a_hundred_repeats_by_default() -> None:
     assert len(study(loss_percent=[0, 1]).trials) == 2 + 200
     assert len(registry.own_question("own", Overrides({"loss_percent": [1]}, repeat=3)).trials
                ) == 6
@@ -289,12 +289,12 @@ def test_early_data_has_its_cliff_under_the_clients_window() -> None:
     assert all_fit.is_open and all_fit.fits_bytes == 16_384
 
 
-def test_what_varies_besides_the_window_is_named() -> None:
+def test_a_varied_parameter_other_than_the_window_is_named() -> None:
     requested = trials(initcwnd=[3, 10], rtt_ms=[20, 100], signature=["ed25519"])
     assert sorted(set(findings.distinctions(requested))) == ["RTT 100 ms", "RTT 20 ms"]
 
 
-def test_what_a_line_says_anyway_is_not_named_again() -> None:
+def test_parameters_that_a_line_names_anyway_are_not_named_twice() -> None:
     """The window and what follows from it, the server and its HTTP."""
     (trial,) = trials(initcwnd=[10])
     other = replace(trial, initcwnd=200, initrwnd=200, queue_packets=300, server="nginx", http="2")
@@ -335,7 +335,7 @@ def test_the_cliff_after_a_pause_depends_on_the_restart(restart: str, fits: int)
     assert found.fits_bytes == found.model_bytes == fits
 
 
-def test_of_sizes_beyond_one_that_does_not_fit_none_is_taken() -> None:
+def test_a_cliffs_search_ends_at_the_first_size_that_does_not_fit() -> None:
     """After a pause more may fit where less did not: the search ends at the first cliff."""
     (trial,) = trials(search.RESPONSE, initcwnd=[10])
 

@@ -60,8 +60,8 @@ def test_findings_are_kept_but_for_what_only_a_figure_shows() -> None:
     *((content, "holds no findings") for content in (
         "", "[1]", "{}", "\x00", '{"is": "Report"}', '{"is": "Report", "other": 1}')),
     (None, "cannot be read: No such file")])
-def test_what_is_no_kept_report_is_refused_with_its_name(tmp_path: Path, content: str | None,
-                                                         why: str) -> None:
+def test_a_damaged_kept_report_is_refused_by_its_name(tmp_path: Path, content: str | None,
+                                                      why: str) -> None:
     path = tmp_path / "kept.json"
     if content is not None:
         path.write_text(content)

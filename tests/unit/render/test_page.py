@@ -161,7 +161,7 @@ def test_the_same_report_gives_the_same_bytes(text: str) -> None:
     assert pages.page(report(), dict(reversed(DRAWINGS.items()))) == text
 
 
-def test_what_comes_from_files_is_escaped(shown: Outline) -> None:
+def test_hostile_texts_from_files_are_escaped(shown: Outline) -> None:
     source = pages.page(hostile(), {"fig": PIXEL, "<b>": PIXEL})
     outline = Outline(source)
     assert len(outline.of("script")) == 1 and len(outline.of("img")) == 2
@@ -205,7 +205,7 @@ def test_a_word_with_a_hyphen_stays_whole() -> None:
         report(summary=("x" * (terminal.WIDTH - 7) + " well-known",)))
 
 
-def test_what_comes_from_files_cannot_steer_the_terminal() -> None:
+def test_hostile_texts_from_files_do_not_steer_the_terminal() -> None:
     printed = terminal.text(hostile())
     assert "\x1b" not in printed and "\ud800" not in printed
     assert SEEN in printed  # a cell stays on its line

@@ -14,7 +14,7 @@ RESULTS = (Column("from", "ms", "time", rank=4), Column("to", "ms", "time", rank
            Column("saved", "ms"), Column("n", rank=1))
 
 
-def test_what_is_the_same_in_all_rows_is_said_below_before_a_result_goes() -> None:
+def test_values_equal_in_all_rows_move_below_before_a_result_is_dropped() -> None:
     table = Table("", (*REQUESTED_COLUMNS, *RESULTS), (
         (50, 20, 165.0, 130.0, 35.0, 8), (50, 30, 165.0, 126.0, 39.0, 8)))
     wide, narrow = table_text(table, width=80), table_text(table, width=25)

@@ -143,7 +143,7 @@ def test_a_record_that_does_not_count_is_missed() -> None:
     assert "no record of bucket 3000 counts (2 failed verdicts)" in causes.missing
 
 
-def test_what_lacks_in_between_agrees_with_nothing_there() -> None:
+def test_a_level_without_records_agrees_with_nothing() -> None:
     """Fetches may fail until they are read as their script did; the ends are told all the same."""
     found = scenario(MARRAMA)
     ends = {trial.id for level in (found.levels[0], found.levels[-1]) for sweep in level
