@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from firstflight.findings.findings import REQUESTED, Column, Table
@@ -31,6 +31,7 @@ def test_a_table_of_one_row_has_only_requested_columns_below_it() -> None:
 
 
 @pytest.mark.parametrize("width", [20, 40, 80])
+@settings(deadline=None)
 @given(rows=st.lists(st.tuples(*[st.integers(1, 3)] * 6), min_size=1, max_size=4))
 def test_no_column_is_left_out_without_a_word(width: int, rows: list[tuple[int, ...]]) -> None:
     columns = tuple(Column(f"column{place}", "ms", REQUESTED if place < 3 else "", rank=place)
