@@ -25,12 +25,16 @@ from firstflight.setting.limits import Limit, limits_of, without
 from firstflight.setting.seeds import netem_seed
 
 EXPLAINED_SHARE = 0.8  # of a change, at least, is gone without the limit that causes it
-# A limit is named with the reason if a saving without it differs by this share of the larger one.
+# A limit is named with the reason if the savings with and without it differ by this share of the
+# larger saving.
 MOST_OF = 0.5
 MOST_TRIALS = 40  # what-if trials for the reasons of a short answer, their repeats aside
-LONGER = 3  # times the requested trials: what-if trials for a reason that is not known otherwise
-# Repeats of a what-if trial that chance affects, at least, and half the interval that it is
-# repeated for, as a share of the effect: for a reason, and for what only adds to a known one.
+# What-if trials for a reason that is not known otherwise may take so many times as long as the
+# requested trials.
+LONGER = 3
+# Where chance affects a what-if trial, it is repeated: at least so often, and until half its 95 %
+# interval is at most this share of the effect. The first pair holds for a reason that is not known
+# otherwise, the second one for what only adds to a known reason.
 LEAST_REPEATS, SURE_SHARE = 5, 0.1
 LEAST_ADDED, ADDED_SHARE = 3, 0.25
 
@@ -92,7 +96,7 @@ class WhatIfs(ABC, Generic[T, R]):
         return bool(getattr(record, "queue_drops"))
 
     def is_one_draw(self, record: R) -> bool:
-        """Whether another RTT, by microseconds, may give quite another time (setting.draws)."""
+        """Whether a microsecond more of RTT may change the time a lot (setting.draws)."""
         return False
 
     def is_drawn(self, change: WindowChange[T, R]) -> bool:
@@ -145,7 +149,7 @@ def tolerance_ms(change: WindowChange[T, R]) -> float:
 
 
 def may_be_chance(change: WindowChange[T, R]) -> bool:
-    """Whether what is drawn hides what the window does: its interval is wide, and holds zero."""
+    """Whether chance may hide what the window does: its interval is wide, and holds zero."""
     interval = change.saved.absolute.interval
     return (interval is not None and interval[0] <= 0 <= interval[1]
             and change.half_ms > SAME_PART * change.saved.base.value)
@@ -186,10 +190,13 @@ def what_if_trials(changes: Iterable[WindowChange[T, R]], what_ifs: WhatIfs[T, R
     An effect whose reason is not known comes first, and takes all the rounds that it needs before
     anything that only adds to a known reason. Effects of other sizes come before one that was
     measured in another comparison already. A comparison gets all trials that its reason needs now,
-    or none, and of those that only add to a known reason as many as there is time for. With those
-    measured already they are MOST_TRIALS at most, or twice as many as were requested, repeats
-    aside. For a reason that is not known they take LONGER times as long as the requested trials at
-    most and LONG_SECONDS more, otherwise as long as these and SECONDS more.
+    or none. Of trials that only add to a known reason it gets as many as there is time for.
+
+    All what-if trials of a run, those measured already included, are limited in number: to
+    MOST_TRIALS or twice the requested trials, whichever is more, repeats aside. They are limited in
+    time, too. For a reason that is not known they may take LONGER times as long as the requested
+    trials, and LONG_SECONDS more. To add to a known reason, they may take as long as the requested
+    trials, and SECONDS more.
     """
     changes = [*changes]
     measured = {_trial(record) for record in what_ifs.records}
@@ -205,17 +212,21 @@ def what_if_trials(changes: Iterable[WindowChange[T, R]], what_ifs: WhatIfs[T, R
         adds = is_known(change, what_ifs)
         if adds and is_searched:
             continue
-        together = _limits_to_lift(change, what_ifs)
+        sets = _limits_to_lift(change, what_ifs)
         most_s = (what_ifs.SECONDS + requested_s if adds else
                   what_ifs.LONG_SECONDS + LONGER * requested_s)
+
+        # Each batch has some sets of limits. All of its trials are measured now, or none of them.
         if adds:
-            units = [[limits] for limits in _by_difference(change, together, what_ifs)]
+            batches = [[limits] for limits in _by_difference(change, sets, what_ifs)]
         else:
-            there = [limits for limits in together if what_ifs.change(change, limits) is not None]
-            units = [[limits for limits in together if limits not in there],
-                     *([limits] for limits in there)]  # of which only repeats may be missing
-        for sets in units:
-            trials = [trial for limits in sets for trial in _trials(change, limits, what_ifs)
+            compared = [limits for limits in sets if what_ifs.change(change, limits) is not None]
+            not_compared = [limits for limits in sets if limits not in compared]
+            # A set that was compared already may lack repeats only, and can do without.
+            batches = [not_compared, *([limits] for limits in compared)]
+
+        for batch in batches:
+            trials = [trial for limits in batch for trial in _trials(change, limits, what_ifs)
                       if trial not in measured and trial not in wanted]
             cost_s = sum(map(what_ifs.cost_s, trials))
             with_these = cells | {what_ifs.cell_of(trial) for trial in trials}
@@ -267,8 +278,9 @@ def _trials(change: WindowChange[T, R], limits: Sequence[Limit[T]], what_ifs: Wh
             ) -> list[T]:
     """Trials of both windows without these limits: one each, or several where chance decides.
 
-    Of those that only add to a known reason LEAST_ADDED are measured first, and then more. Where a
-    what-if trial turns out to be one draw, it is repeated with others.
+    A trial that only adds to a known reason has LEAST_ADDED repeats first, and more once these show
+    how much it varies. A trial that turns out to be one draw is repeated with other RTTs, queues
+    and seeds (_drawn_again).
     """
     repeats = change.repeats
     if not _is_chance(without(change.experiment.requested, limits), change.experiment):
@@ -288,9 +300,10 @@ def _trials(change: WindowChange[T, R], limits: Sequence[Limit[T]], what_ifs: Wh
 
 def _drawn_again(change: WindowChange[T, R], trials: Sequence[Any], limits: Sequence[Limit[T]],
                  what_ifs: WhatIfs[T, R]) -> list[Any]:
-    """These what-if trials with RTTs, queues and seeds that are drawn, where they are one draw.
+    """These what-if trials with other RTTs, queues and seeds; [] unless they are one draw.
 
-    Without a limit a queue may drop packets that dropped none before.
+    They may be one draw although the requested trials are not: without some limit a queue drops
+    packets that dropped none before.
     """
     lifted = what_ifs.change(change, limits)
     if not limits or lifted is None or not what_ifs.is_drawn(lifted):
@@ -316,7 +329,7 @@ def _is_chance(lifted: Any, cell: CellSetting[T, R]) -> bool:
 
 
 def _enough_repeats(change: WindowChange[T, R], least: int, narrow_ms: float) -> int:
-    """How many repeats make half the interval of a comparison so narrow; least: at least."""
+    """How many repeats make half a comparison's interval narrow_ms at most; no fewer than least."""
     narrow_ms = max(narrow_ms, SAME_PART * change.saved.base.value)
     return max(least, math.ceil(len(change.repeats) * (change.half_ms / narrow_ms) ** 2))
 
@@ -351,7 +364,11 @@ def _limits_to_lift(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
 
 def suspects(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
               ) -> list[tuple[Limit[T], ...]]:
-    """What may be the cause of a change: each next group where those before it are not."""
+    """The sets of limits that may cause a change, likely ones first, as far as they are needed.
+
+    First each limit that may do harm, then each other one, then pairs of those that may do harm.
+    The next of these groups is tried only if the one before was measured and has no cause.
+    """
     limits = what_ifs.limits(change.experiment.requested)
     harmful = [limit for limit in limits if limit.may_harm]
     others = [limit for limit in raisable(change, what_ifs) if limit not in harmful]
@@ -390,8 +407,8 @@ def causes(change: WindowChange[T, R], tried: Iterable[tuple[Limit[T], ...]],
             what_ifs: WhatIfs[T, R]) -> list[tuple[Limit[T], ...]]:
     """The limits each of which accounts for at least EXPLAINED_SHARE of the change.
 
-    Where without some of them the slower window is faster, and without others only the faster one
-    is slower, these others are no cause.
+    A change vanishes if the slower window becomes faster, or the faster one slower. Where lifting
+    some limits does the former, limits that only do the latter are no cause.
     """
     found, of_slower = [], []
     for limits in tried:
@@ -401,12 +418,13 @@ def causes(change: WindowChange[T, R], tried: Iterable[tuple[Limit[T], ...]],
         own = what_ifs.over_repeats_of(change, lifted)
         if lifted.saved_ms * sign(change) <= (1 - EXPLAINED_SHARE) * own.saved_ms * sign(change):
             found.append(limits)
-            if _slower_ms(own) - _slower_ms(lifted, own) >= MOST_OF * abs(own.saved_ms):
+            faster_by_ms = _slower_ms(own, own) - _slower_ms(own, lifted)
+            if faster_by_ms >= MOST_OF * abs(own.saved_ms):
                 of_slower.append(limits)
     return of_slower or found
 
 
-def _slower_ms(change: WindowChange[T, R], own: WindowChange[T, R] | None = None) -> float:
-    """The time of the window that is slower in a comparison, own, or in this one."""
-    is_base_slower = (own or change).saved_ms > 0
-    return (change.saved.base if is_base_slower else change.saved.experiment).value
+def _slower_ms(judged: WindowChange[T, R], timed: WindowChange[T, R]) -> float:
+    """The time in `timed` of the window that is slower in `judged`."""
+    is_base_slower = judged.saved_ms > 0
+    return (timed.saved.base if is_base_slower else timed.saved.experiment).value

@@ -367,8 +367,8 @@ class PageChart(Chart):
 class ObjectBar:
     """One object over time, in ms."""
 
-    named_ms: float
-    due_ms: float  # when its namer was parsed
+    named_ms: float  # when the client knew of it: bytes that name it had arrived
+    due_ms: float  # when these bytes were parsed, so that it could be requested
     start_ms: float  # when it was requested
     first_byte_ms: float
     end_ms: float

@@ -56,33 +56,28 @@ class Excluded:
 
 @dataclass(frozen=True)
 class Difference:
-    """What an experiment changes against a base.
+    """What an experiment changes against a base."""
 
-    base, experiment: means in the unit of the metric. absolute: the improvement in that unit;
-    percent: in percent of the base. Both have 95 % intervals; the interval is None where each cell
-    was measured once. sign: 1 where less of the metric is better, −1 where more is. n: values on
-    both sides; excluded: records that are not among them. cells: how many of cells_requested
-    count. draws: independent values of one side, clients or repeats, behind the intervals.
-    base_median, experiment_median: nan where the estimator computes none. lossless: chance decides
-    nothing; exact: nor does anything else, and every repeat gives the same. same: the paired
-    comparison of the same responses, where base and experiment are means over different ones;
-    None where they are the same already.
-    """
-
+    # Means in the unit of the metric.
     base: Estimate
     experiment: Estimate
+    # The improvement, in that unit and in percent of the base, with 95 % intervals; the interval is
+    # None where each cell was measured once.
     absolute: Estimate
     percent: Estimate
-    n: int = 0
-    excluded: Excluded = Excluded()
-    cells: int = 1
+    n: int = 0  # values on both sides
+    excluded: Excluded = Excluded()  # the records that are not among them
+    cells: int = 1  # how many of cells_requested count
     cells_requested: int = 1
-    draws: int = 0
+    draws: int = 0  # independent values of one side, clients or repeats, behind the intervals
+    # Medians of both sides; nan where the estimator computes none.
     base_median: float = math.nan
     experiment_median: float = math.nan
-    lossless: bool = False
-    exact: bool = False
-    sign: int = 1
+    lossless: bool = False  # whether chance plays no part in any cell
+    exact: bool = False  # whether every repeat gives these very values
+    sign: int = 1  # 1 where less of the metric is better, −1 where more is
+    # Where base and experiment are means over different responses: the paired comparison of the
+    # responses that both have. None where both are means over the same ones.
     same: Difference | None = None
 
     def as_printed(self, percent: float, of_experiment: bool) -> float:
