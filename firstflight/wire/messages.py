@@ -62,7 +62,7 @@ def find_messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messa
 
 
 def retime(exchange: Exchange, response: Messages) -> Exchange:
-    """The exchange with the times of the response that these messages have."""
+    """The exchange, its times of the response those of the bytes that `response` marks."""
     sent, acknowledged = response_times(exchange.at_server, 1 + response.start, 1 + response.end)
     return replace(exchange, response_start_ns=sent, response_acknowledged_ns=acknowledged)
 
@@ -105,9 +105,8 @@ class Early:
     messages: Messages
     wire_bytes: int  # encrypted early data that left before anything came from the server
     answer_ms: float  # from the arrival of all early data at the server to the response
-    # In so many the hello and the early data left.
-    round_trips: int
-    segments: int
+    round_trips: int  # flights in which the hello and the early data left
+    segments: int  # segments in which they left
 
 
 def find_early(exchange: Exchange, client_pcap: Packets, sealed_bytes: int) -> Early:
@@ -132,10 +131,10 @@ def find_early(exchange: Exchange, client_pcap: Packets, sealed_bytes: int) -> E
 
     heard_ns = next((s.time_ns for s in exchange.at_client if s.to_client and s.payload_bytes),
                     NEVER)
-    before = max((s.end - 1 for s in exchange.at_client
-                  if not s.to_client and s.payload_bytes and s.time_ns < heard_ns), default=0)
+    left_bytes = max((s.end - 1 for s in exchange.at_client
+                      if not s.to_client and s.payload_bytes and s.time_ns < heard_ns), default=0)
     flights = split_into_flights(exchange.at_client, 0, end, to_client=False)
-    return Early(messages, wire_bytes=min(before, end) - hello_bytes,
+    return Early(messages, wire_bytes=min(left_bytes, end) - hello_bytes,
                  answer_ms=(answer.time_ns - requested.time_ns) / 1e6,
                  round_trips=len(flights), segments=sum(map(len, flights)))
 

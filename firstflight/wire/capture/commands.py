@@ -48,11 +48,15 @@ def lines_about_commands(capture: Capture, spaces: NamespaceNames,
     return texts
 
 
-Names = Mapping[int, Sequence[tuple[int, str]]]  # by namespace: since when it is whose
+# By a namespace's number: the hosts that had it one after another, as (since when in ns, host).
+Names = Mapping[int, Sequence[tuple[int, str]]]
 
 
 def _space_names(capture: Capture, spaces: NamespaceNames) -> Names:
-    """The hosts of each network namespace except the root's: the kernel uses a number again."""
+    """The hosts of each network namespace but the root's.
+
+    They may be several, since the kernel gives the number of a namespace that is gone to a new one.
+    """
     names = node_names(capture.devices, spaces)
     found: dict[int, list[tuple[int, str]]] = {}
     for device in capture.devices:
@@ -119,7 +123,11 @@ def _sysctls(capture: Capture) -> Iterator[str]:
 
 
 def _calls(capture: Capture) -> Iterator[str]:
-    """What a script started itself, in the root namespace, or with Mininet's popen, in vain."""
+    """Lines about commands that a script started itself.
+
+    Programs that Mininet's popen did not find, and settings that were written in the root
+    namespace, of which the hosts have values of their own.
+    """
     calls = capture.calls.commands
     in_hosts = {key[1] for call in calls if not call.is_outside_hosts
                 for key in _WRITTEN.finditer(call.words)}

@@ -15,10 +15,11 @@ from firstflight.wire.capture.pcapng import Capture, Device, DeviceState
 from firstflight.wire.capture.qdiscs import DeviceSetting, format_rate
 
 FEW = 0.1  # of the packets: with a smaller share a setting hardly mattered
-# The unit that tc assumes for a delay without one: in iproute2 6.1 and before, and in 6.15.
-WITHOUT_UNIT = {"µs": "microseconds", "ns": "nanoseconds"}
+# What tc takes a delay without a unit for: µs in iproute2 6.1 and before, ns in 6.15.
+ASSUMED_UNITS = {"µs": "microseconds", "ns": "nanoseconds"}
 _BYTE_RATE = re.compile(r"\brate\s+([\d.]+)([kmg]?)bps\b", re.IGNORECASE)  # tc's bytes a second
-_WITHOUT_UNIT = r"\bdelay\s+(\S+\s+)?[\d.]+(\s|$)"  # a delay, or its jitter, in a command of tc
+# A delay, or its jitter, without a unit in a command of tc.
+_BARE_DELAY = r"\bdelay\s+(\S+\s+)?[\d.]+(\s|$)"
 _BARE_RATE = re.compile(r"\brate\s+(\d+)(\s|$)")
 _LEAST_BITS = 1_000_000  # a second: with less, a rate without a unit was meant in another one
 _SWITCHES = ("bridge", "openvswitch")  # kinds of devices that are a switch's own
@@ -29,7 +30,7 @@ _SHORT_NS = 100_000_000  # the time in which a burst passes
 _HIDDEN = 0.5  # share of the bytes sent: a larger burst hides the rate
 _MOST_COMMAND = 90  # characters
 _NEVER = 1 << 62
-_OF_OVS = "(ovs-vswitchd "  # a command that the kernel refused
+_BY_OVS = "(ovs-vswitchd "  # in a line on a command that the kernel refused: Open vSwitch ran it
 
 
 def note_misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
@@ -83,22 +84,26 @@ def _note_replaced(link: LinkDirection, settings: Sequence[DeviceSetting]) -> No
         removed = _keys(before) - _keys(after)
         if not removed:
             continue
-        back = next((number for number in range(place, len(settings))
-                     if removed <= _keys(settings[number])), len(settings))
-        until_ns = settings[back].time_ns if back < len(settings) else _NEVER
-        came = int(((queued_ns >= after.time_ns) & (queued_ns < until_ns)).sum())
-        later = _most_used(settings[place:back], link)
-        if not came or not _limited(before) - _limited(later):
+
+        # The settings from `after` on lack them, until one has all of them again.
+        end = place
+        while end < len(settings) and not removed <= _keys(settings[end]):
+            end += 1
+        until_ns = settings[end].time_ns if end < len(settings) else _NEVER
+        came_without = int(((queued_ns >= after.time_ns) & (queued_ns < until_ns)).sum())
+        instead = _most_used(settings[place:end], link)
+        if not came_without or not _limited(before) - _limited(instead):
             continue
 
         since_ns = _since_ns(settings[:place])
-        under = int(((queued_ns >= since_ns) & (queued_ns < after.time_ns)).sum())
-        how = f"replaced by {later.words}" if later.is_shaping else "removed"
+        came_under = int(((queued_ns >= since_ns) & (queued_ns < after.time_ns)).sum())
+        how = f"replaced by {instead.words}" if instead.is_shaping else "removed"
         words = (f"{before.words}: {how} {(after.time_ns - since_ns) / 1e9:.3g} s after it was set"
-                 f"{in_brackets(after.command)}; {under} packets came under it, {came} later")
-        if under <= FEW * came:
-            # What its owner asks for afterwards fails, since the queue is no longer there.
-            link.wrong[:] = [said for said in link.wrong if _OF_OVS not in said]
+                 f"{in_brackets(after.command)}; {came_under} packets came under it,"
+                 f" {came_without} later")
+        if came_under <= FEW * came_without:
+            # That Open vSwitch's next commands fail only follows: the queue is no longer there.
+            link.wrong[:] = [line for line in link.wrong if _BY_OVS not in line]
             link.wrong.append(words)
         else:
             link.remarks.append(words)
@@ -130,12 +135,15 @@ def _most_used(settings: Sequence[DeviceSetting], link: LinkDirection) -> Device
 
 
 def _since_ns(settings: Sequence[DeviceSetting]) -> int:
-    """Since when the last setting has been there, or a part of it."""
+    """Since when the last setting's limits, or some of them, have been there.
+
+    Going back from it, a setting counts if it has limits and the one after it kept all of them.
+    """
     since_ns = settings[-1].time_ns
-    for earlier, later in pairwise(reversed(settings)):
-        if not _keys(later) or _removes_qdisc(later, earlier):
+    for after, before in pairwise(reversed(settings)):  # from the last setting back
+        if not _keys(before) or _removes_qdisc(before, after):
             break
-        since_ns = later.time_ns
+        since_ns = before.time_ns
     return since_ns
 
 
@@ -145,7 +153,7 @@ def _note_short_delays(link: LinkDirection, settings: Sequence[DeviceSetting]) -
     """Note delays in whole µs or ns: tc takes a delay without a unit for that."""
     delays_ns = {ms * 1e6 for setting in settings for queue in setting.queues
                  for ms in (queue.delay_ms, queue.jitter_ms) if setting.is_shaping and 0 < ms < 1}
-    if not any(re.search(_WITHOUT_UNIT, setting.command) for setting in settings):
+    if not any(re.search(_BARE_DELAY, setting.command) for setting in settings):
         return
     link.short_delays = sorted(
         [(round(delay_ns), "ns") for delay_ns in delays_ns if delay_ns < 1000 - TICK_NS]

@@ -24,7 +24,7 @@ from firstflight.wire.capture.fields import read_headers
 from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.ignored import lines_about_links
 from firstflight.wire.capture.links import observe_links
-from firstflight.wire.capture.misplaced import WITHOUT_UNIT
+from firstflight.wire.capture.misplaced import ASSUMED_UNITS
 from firstflight.wire.capture.spaces import NamespaceNames
 from firstflight.wire.capture.drops import LOSSES, drop_statements
 from firstflight.wire.capture.pcapng import MOST_BLOCKS, Capture
@@ -188,7 +188,7 @@ def _alarm_of_units(directions: Sequence[LinkDirection]) -> list[str]:
     places = ", ".join(f"{link.name} ({link.sender})" for link in short[:3])
     more = f" and {len(short) - 3} more" if len(short) > 3 else ""
     return [f"{places}{more}: delay {number} {unit}; did you mean {number} ms? Without a unit tc"
-            f" takes {WITHOUT_UNIT[unit]}"]
+            f" takes {ASSUMED_UNITS[unit]}"]
 
 
 # Links ----------------------------------------------------------------------------------

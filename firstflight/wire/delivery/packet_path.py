@@ -21,15 +21,15 @@ from firstflight.net.path import LEAST_TIMER_NS, NEVER
 from firstflight.net.segments import MS, CaptureError, Packets, frames
 from firstflight.wire.delivery.qdiscs import arrival_times, shaper
 
-# Timers of a guest wait for each other, LEAST_TIMER_NS each: two timers of the path, and two of
-# other things that happen at the same time.
-TOLERANCE_NS = 1000
+TOLERANCE_NS = 1000  # times that differ by less are the same
+# How much later than due a packet may arrive. Timers of a guest wait for each other, LEAST_TIMER_NS
+# each: two timers of the path, and two of other things that happen at the same time.
 _LATE_NS = 4 * LEAST_TIMER_NS
 # A failing system call takes a microsecond of a guest's clock (um_udelay). If a packet makes a
 # program call several, other packets that are due then wait for whole microseconds.
 _CALL_NS, _CALLS_NS = 1000, 10_000
 _OUTAGE_NS = 2 * MS  # an outage may begin and end so much earlier or later than requested
-_ADDRESSES = slice(6, 12)  # of a frame: the sender's MAC address, which shows the direction
+_SENDER = slice(6, 12)  # of a frame: the sender's MAC address, which shows the direction
 
 
 class Frame(NamedTuple):
@@ -103,7 +103,7 @@ def deliveries(client_pcap: Packets, server_pcap: Packets, path: Path,
     at_client, at_server = _frames(client_pcap, "client"), _frames(server_pcap, "server")
     if not at_client:
         raise CaptureError("the client's capture holds no packet")
-    client = at_client[0].head[_ADDRESSES]  # the client sends the first packet
+    client = at_client[0].head[_SENDER]  # the client sends the first packet
     numbers = table() if path.down.jitter_ms or path.up.jitter_ms else ()
     events = sorted(frame.time_ns for frame in (*at_client, *at_server))
     begun_ns = at_client[0].time_ns
@@ -139,7 +139,7 @@ def _direction(sender: Sequence[Frame], receiver: Sequence[Frame], client: bytes
     client: the client's MAC address.
     """
     def is_of_direction(frame: Frame) -> bool:
-        return (frame.head[_ADDRESSES] != client) == to_client
+        return (frame.head[_SENDER] != client) == to_client
 
     return list(filter(is_of_direction, sender)), list(filter(is_of_direction, receiver))
 
@@ -211,7 +211,7 @@ def _pair(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery) -> l
     """When each sent packet arrived; None for never. Arrivals that nobody sent are deviations."""
     arrived: list[int | None] = [None] * len(sent)
     place = 0
-    for number, frame in enumerate(came):
+    for frame in came:
         while place < len(sent) and not sent[place].is_same(frame):
             place += 1
         if place == len(sent):  # it was overtaken, or nobody sent it
@@ -262,13 +262,13 @@ def _match_duplicates(link: Link, sent: Sequence[Frame], times: Sequence[int | N
         for place in places:
             arrived[place] = None
         for at in reversed(came):
-            fits = [candidate for candidate in able
-                    if bottleneck.due(candidate[0], size) <= at + TOLERANCE_NS] or able
-            if not fits:  # random loss takes all of them, and yet one came
+            if not able:  # random loss had to take all that are left, and yet one came
                 arrived[places[0]] = at
                 continue
 
-            latest = fits[-1]
+            in_time = [candidate for candidate in able
+                       if bottleneck.due(candidate[0], size) <= at + TOLERANCE_NS]
+            latest = in_time[-1] if in_time else able[-1]  # none in time: judged as too early
             able.remove(latest)
             arrived[latest[1]] = at
 
@@ -368,7 +368,8 @@ def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
         if reaches - before <= TOLERANCE_NS:
             together.update((before, reaches))
 
-    last: dict[bytes, tuple[int, int]] = {}  # by connection, the latest packet that arrived
+    # By connection, of packets that arrived, the one that came last to the queue: (when, place).
+    last: dict[bytes, tuple[int, int]] = {}
     for at, place, reaches in events:
         frame = sent[place]
         if arrived[place] is None:
@@ -381,12 +382,13 @@ def _judge_managed_queue(delivery: Delivery, link: Link, sent: Sequence[Frame],
                 delivery.note_deviation(frame, "did not arrive though the link was free")
             continue
 
-        connection, turn = _connection(frame), (reaches, place)
-        latest = last.get(connection, turn)
-        overtaken = latest > turn and latest[0] - reaches < MS and not link.jitter_ms
-        if overtaken and not _repeats(sent[latest[1]], frame):
+        connection, came = _connection(frame), (reaches, place)
+        latest = last.get(connection, came)
+        # Packets that come within a millisecond have no timeout between them: they are one flow.
+        was_overtaken = latest > came and latest[0] - reaches < MS and not link.jitter_ms
+        if was_overtaken and not _goes_back(frame, then=sent[latest[1]]):
             delivery.note_deviation(frame, "arrived after one that left later")
-        last[connection] = max(latest, turn)
+        last[connection] = max(latest, came)
         delivery.compare(frame, at, bottleneck.due(reaches, frame.wire_bytes))
         bottleneck.take(reaches, frame.wire_bytes, at)
 
@@ -409,18 +411,18 @@ def _dropped_while_waiting(events: Sequence[tuple[int, int, int]], arrived: Sequ
     return places
 
 
-def _repeats(later: Frame, earlier: Frame) -> bool:
-    """Whether a packet has earlier bytes than one that left before it, as after a timeout."""
+def _goes_back(first: Frame, then: Frame) -> bool:
+    """Whether `then`, which left after `first`, has a lower sequence number, as after a timeout."""
     place = ETHERNET_BYTES + 20 + 4  # of the sequence number, behind IPv4 without options
-    later_seq = int.from_bytes(later.head[place:place + 4], "big")
-    earlier_seq = int.from_bytes(earlier.head[place:place + 4], "big")
-    return (later_seq - earlier_seq) % (1 << 32) >= 1 << 31
+    first_seq = int.from_bytes(first.head[place:place + 4], "big")
+    then_seq = int.from_bytes(then.head[place:place + 4], "big")
+    return (then_seq - first_seq) % (1 << 32) >= 1 << 31
 
 
 def _connection(frame: Frame) -> bytes:
     """Protocol, addresses and ports of a frame with IPv4 without options, as our hosts send it."""
-    ports = ETHERNET_BYTES + 20
-    return frame.head[ETHERNET_BYTES + 9:ETHERNET_BYTES + 10] + frame.head[26:ports + 4]
+    protocol, addresses, ports = ETHERNET_BYTES + 9, ETHERNET_BYTES + 12, ETHERNET_BYTES + 20
+    return frame.head[protocol:protocol + 1] + frame.head[addresses:ports + 4]
 
 
 # What every workload compares ---------------------------------------------------------
