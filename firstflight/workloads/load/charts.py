@@ -24,9 +24,12 @@ from firstflight.workloads.load.analysis import (MEAN_AND_PERCENTILES, QUEUE_SMO
 from firstflight.workloads.load.scenario import DECK_COLUMNS, DECK_FILE, deck_rows
 from firstflight.workloads.load.trial import FIXED as FIXED_SIZE, LoadTrial
 
-ASIDE = 0.05  # of the distance between ticks: intervals stand next to each other
-BROAD_ASIDE, MOST_ASIDE = 0.1, 0.7  # along an axis of few ticks: of two lines, and of all together
-OUTLIER = 2.0  # so many times as long an axis would be with a value that is cut
+# Lines are moved sideways, so that their intervals stand next to each other, by these parts of the
+# distance between ticks. Along percentiles, half the distance between two lines:
+ASIDE = 0.05
+# Along an axis of few ticks, the distance between two lines, and the most for all lines together:
+BROAD_ASIDE, MOST_ASIDE = 0.1, 0.7
+OUTLIER = 2.0  # a value is cut off if the axis would be more than so many times as long with it
 LEAST_PERCENT = 0.05  # of connections: the end of a distribution's axes
 CURVE_POINTS = 400  # of one curve, denser in its tail
 NO_QUEUE = 0.1  # of its limit: a queue that never exceeds this is not drawn
@@ -159,8 +162,8 @@ def _values(line: Line) -> list[float]:
 def _ends(lines: Sequence[Line]) -> Ends:
     """The common ends of plots of what is saved, with room for a legend above the points.
 
-    Values far from all others are outside: next to them the others would look alike. Intervals do
-    not move the ends further than the values do twice.
+    Values far from all others are outside: next to them the others would look alike. Intervals
+    widen the axis on either side by the range of the values at most.
     """
     low, high = _without_outliers([value for line in lines for value in line.y])
     room = high - low or 1.0
@@ -181,7 +184,8 @@ def _without_outliers(values: Sequence[float]) -> Ends:
         below, above = shown[1:], shown[:-1]
         inner = min(below, above, key=lambda part: part[-1] - part[0])
         cut = shown[0] if inner is below else shown[-1]
-        if not cut or shown[-1] - shown[0] <= OUTLIER * (inner[-1] - inner[0]):
+        is_zero = not cut  # which the axis always has
+        if is_zero or shown[-1] - shown[0] <= OUTLIER * (inner[-1] - inner[0]):
             break
         shown = inner
     return shown[0], shown[-1]
@@ -198,7 +202,7 @@ def _curves(distributions: Sequence[Distribution], more: Sequence[Line] = (),
     most_ms = max(float(numpy.percentile(curve_ms, 100 - LEAST_PERCENT)) for curve_ms in curves_ms)
     lines = [_curve(distribution, look, "curve") for look, distribution in enumerate(distributions)]
 
-    # The tables have means over the seeds: far down these differ from all seeds together.
+    # Here the seeds are pooled. The tables have means over the seeds, which differ in the tail.
     is_pooled = any(len(distribution.by_seed[None]) > 1 for distribution in distributions)
     title = f"{'All seeds together; in' if is_pooled else 'In'} brackets: how many connections"
     return Plot("completion time, SYN to last byte (ms)", "connections that take longer (%)",
@@ -283,11 +287,12 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
     saved, of_p99, retransmitted = [], [], []
     is_base_named = False
     for number, ((window, series), of_line) in enumerate(lines.items()):
+        has_window = bool(window)  # a line has none of its own where the windows are the axis
         words = [format_named(figure.down, series)] if figure.down else []
-        if window and len(figure.windows) > 2:
+        if has_window and len(figure.windows) > 2:
             words.append(f"IW {window}")
         name, look = ", ".join(words) or f"IW {window}", number + 1
-        initcwnd = runs.window(window).initcwnd if window and is_a_window_each else 0
+        initcwnd = runs.window(window).initcwnd if has_window and is_a_window_each else 0
 
         xs = [places[point.x] + (number - (len(lines) - 1) / 2) * aside for point in of_line]
         placed = list(zip(xs, of_line))
@@ -297,7 +302,9 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
         saved.append(_estimates(name, means, look, initcwnd=initcwnd))
         of_p99.append(_estimates(name, p99s, look, initcwnd=initcwnd))
         retransmitted.append(_estimates(name, shares, look, initcwnd=initcwnd))
-        if window == figure.windows[1] and figure.by != "window":
+
+        # The base's retransmissions are drawn once a series: with its first line.
+        if has_window and window == figure.windows[1]:
             retransmitted.append(Line(
                 "" if is_base_named else f"{base.label} (open)", tuple(xs),
                 tuple(point.retransmission.base.value for point in of_line), look=look,
@@ -328,16 +335,19 @@ def _no_less_than_none(share: Estimate) -> Estimate:
 # Transfers that retransmitted -------------------------------------------------------
 
 def hit(runs: Runs, measured: Sequence[Hit]) -> LineChart:
-    """How long transfers took that retransmitted: each window's own, and the same arrivals."""
-    own, same = [hit.own for hit in measured], [hit.same for hit in measured]
+    """Mean times of transfers that retransmitted, under both windows.
+
+    Left: each window's own such transfers. Right: the same transfers under both, hit under either.
+    """
+    own, same = [point.own for point in measured], [point.same for point in measured]
     values = []
-    for gain in filter(None, (*own, *same)):
-        for mean in (gain.base, gain.experiment):
+    for compared in filter(None, (*own, *same)):
+        for mean in (compared.base, compared.experiment):
             values += [mean.value, *(mean.interval or ())]
     ends = 0.0, 1.25 * max(values)
 
-    ticks = tuple((float(place), format_value(runs.figure.by, hit.x))
-                  for place, hit in enumerate(measured))
+    ticks = tuple((float(place), format_value(runs.figure.by, point.x))
+                  for place, point in enumerate(measured))
     return _chart(
         runs, Plot(name_of(runs.figure.by), "mean completion time (ms)", _hit_bars(runs, own),
                    title="each window's own: not the same transfers", ticks=ticks, y_ends=ends,

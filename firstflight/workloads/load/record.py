@@ -67,7 +67,7 @@ class Connections:
         return len(self.host)
 
     def select(self, chosen: NDArray[numpy.bool_]) -> Connections:
-        """The connections where `chosen`, of their number, is true."""
+        """The connections for which `chosen` is true; it has a value for each connection."""
         return Connections(*(getattr(self, name)[chosen] for name in COLUMNS[:-1]))
 
     def counted(self, between_s: tuple[float, float]) -> Connections:
@@ -94,8 +94,8 @@ class Connections:
     def percentile_of_all_ms(self, percentile: float) -> float | None:
         """A percentile of the completion times of all connections, each of the same weight.
 
-        Those that never completed are the longest; None where the percentile is one of them. Of
-        transfers that completed, with weights, it is base.stats.weighted_quantile.
+        Those that never completed are the longest; None where the percentile is one of them. For
+        transfers that completed, with weights, there is base.stats.weighted_quantile.
         """
         import numpy
         if not len(self):
@@ -211,10 +211,11 @@ MOST_HEAD_BYTES = 64  # of what load_server.py writes before a body
 
 
 def awaited_by_client(exchange: Exchange, most_bytes: int) -> tuple[int, int]:
-    """The least and the most bytes that the client of a connection awaits: those of its response.
+    """How many bytes have to come before a connection's client is woken: the least and the most.
 
-    load_client.py is woken once its response's body could be there. most_bytes: of any response,
-    for one that has not left whole.
+    load_client.py is woken once the body of its response could be there. How long the response is,
+    packets show only where all of it has left; otherwise it may be as long as the longest one,
+    most_bytes.
     """
     from_server = [segment for segment in exchange.at_server if segment.to_client]
     sent_bytes = max((segment.end - 1 for segment in from_server), default=0)
@@ -235,12 +236,12 @@ class LoadEvidence:
     sampled: tuple[Exchange, ...] = ()  # the captured connections
     # Of all hosts: those of the scenario and the trial.
     sysctls: Mapping[str, str] = field(default_factory=dict)
-    # Whether the scale of windows follows from the buffers alone (judge.syns.compare_syns).
-    has_scale: bool = True
+    # Whether time was virtual and the kernel's source is unchanged, as in SharedEvidence.
+    is_exact: bool = True
 
     @classmethod
     def gather(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes,
-               sysctls: Mapping[str, str], has_scale: bool) -> LoadEvidence:
+               sysctls: Mapping[str, str], is_exact: bool) -> LoadEvidence:
         """The evidence of a run; connections: as join_rows wrote them. sysctls: the scenario's.
 
         Raises ConnectionsError and CaptureError.
@@ -252,7 +253,7 @@ class LoadEvidence:
                    flights=wire_flights(exchanges),
                    ended_servers=tuple(observed.content.get("ended_servers", ())),
                    sampled=tuple(exchanges.values()), sysctls=trial.host_settings(sysctls),
-                   has_scale=has_scale)
+                   is_exact=is_exact)
 
     @property
     def shared(self) -> SharedEvidence:
@@ -263,7 +264,7 @@ class LoadEvidence:
             connections.append(ConnectionEvidence(exchange, awaited_bytes=awaited_bytes))
         return SharedEvidence(
             self.trial, connections, client_sysctls=self.sysctls, server_sysctls=self.sysctls,
-            is_exact=self.has_scale)
+            is_exact=self.is_exact)
 
     @cached_property
     def counted(self) -> Connections:
@@ -283,7 +284,8 @@ class LoadEvidence:
     @cached_property
     def smooth(self) -> Connections:
         """All connections without a repeated handshake."""
-        return self.everything.select(~(self.everything.connect_ms >= REPEATED_MS))
+        is_repeated = self.everything.connect_ms >= REPEATED_MS  # False where there was none (nan)
+        return self.everything.select(~is_repeated)
 
     def grown(self, counter: str) -> float:
         """The increase of a counter of the bottleneck."""

@@ -29,11 +29,11 @@ FULL = 1.0001
 
 
 def judge_load(trial: LoadTrial, observed: ObservedTrial,
-               sysctls: Mapping[str, str] = MappingProxyType({}), has_scale: bool = True
+               sysctls: Mapping[str, str] = MappingProxyType({}), is_exact: bool = True
                ) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """Judge a run; return its record, and the files to keep.
 
-    sysctls: those that the scenario sets. has_scale: as in LoadEvidence.
+    sysctls: those that the scenario sets. is_exact: as in LoadEvidence.
     """
     failure, files = observed.content.get("error", ""), observed.files
     if QUEUE_FILE in observed.files:
@@ -42,7 +42,7 @@ def judge_load(trial: LoadTrial, observed: ObservedTrial,
         failure = failure or "the run left no records"
 
     def judge() -> LoadRecord:
-        evidence = LoadEvidence.gather(trial, observed, files[FILE], sysctls, has_scale)
+        evidence = LoadEvidence.gather(trial, observed, files[FILE], sysctls, is_exact)
         dead = evidence.ended_servers
         error = f"server {dead[0]} of {trial.servers} died in the run" if dead else ""
         record = replace(record_of(evidence), ok=not dead, error=error)

@@ -22,21 +22,18 @@ from firstflight.workloads.trace.view import View
 
 @dataclass(frozen=True)
 class TraceEvidence:
-    """What is known of a trial whose transfer succeeded.
-
-    observation: as the worker reported it. exact: measured in virtual time, and path then what the
-    path did with each packet, to client and to server. client_sysctls: those of both hosts that the
-    scenario or the trial changes. known_kernel: whether the kernel's source is unchanged. tick_ns:
-    the time of any tick of the kernel's clock, 0 in real time.
-    """
+    """What is known of a trial whose transfer succeeded."""
 
     view: View
-    observation: Observation
-    exact: bool
+    observation: Observation  # as the worker reported it
+    exact: bool  # whether it was measured in virtual time
+    # What the path did with each packet to the client, and to the server; None in real time.
     path: tuple[Delivery, Delivery] | None = None
+    # Those that the scenario or the trial changes. The client has these; the server has them, too,
+    # and those of its TCP.
     client_sysctls: Mapping[str, str] = field(default_factory=dict)
-    known_kernel: bool = True
-    tick_ns: int = 0
+    known_kernel: bool = True  # whether the kernel's source is unchanged
+    tick_ns: int = 0  # the time of any tick of the kernel's clock, 0 in real time
 
     @property
     def rules_judge(self) -> bool:
@@ -45,7 +42,7 @@ class TraceEvidence:
 
     @property
     def server_sysctls(self) -> dict[str, str]:
-        """Those of the server, its TCP's own included."""
+        """The client's sysctls and those of the server's TCP."""
         return {**self.client_sysctls, **self.trial.settings}
 
     @property
@@ -108,8 +105,8 @@ class TraceRecord(Record):
     last_retransmissions: segments that were retransmitted from then on.
     judged_by: "path" where each packet was judged by delay, rate and queue.
     samples: samples of the window. rule_checked: those that were compared with the TCP's rules
-        (workloads.trace.rules). rule_unjudged: those that were not: taken in a recovery from a
-        loss, or behind one before TCP filled its window again, and all of a sender that paces, or
+        (workloads.trace.rules). rule_unjudged: those that were not: taken during a recovery from a
+        loss, or after it until TCP filled its window again, and all of a sender that paces, or
         whose kernel or settings the rules do not follow.
     rule_wrong: those that differed from the rules.
     link_idle_ms: of latency_ms, how long the link to the client sent nothing.
@@ -153,7 +150,6 @@ class TraceRecord(Record):
             raise ValueError("writes: the size of a trial's writes is in bytes")
         if fault := fault_of(writes):
             raise ValueError(f"writes: {fault}")
-
 
 
 def record_of(evidence: TraceEvidence) -> TraceRecord:
