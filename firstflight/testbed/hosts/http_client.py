@@ -21,6 +21,7 @@ response, total_ms to its last. Other keys of a request:
                   (firstflight.testbed.hosts.tls_records); "early_data_bytes" of their answers is
                   negative if the server refused them
     named         NAME:PORT:ADDRESS, the address of a host's name
+    number        any value, which the answer repeats
 
 The program "libcurl" is curl's library in this process (pycurl): the same transfers without a
 process each, for many thousands of them. Its own keys:
@@ -84,12 +85,15 @@ def run_program(command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
 
 
 class ForkServer:
-    """curl, linked once, which forks for each command line (fork_server.c)."""
+    """A curl that is started once, and forks for each command line (fork_server.c).
+
+    So its libraries are loaded and linked once, not for each fetch.
+    """
 
     def __init__(self, preload: Sequence[str], folder: Path) -> None:
         """preload: libraries, fork_server.c's among them. folder: for what curl prints.
 
-        Raises OSError where curl does not start as one.
+        Raises OSError if this curl does not become a fork server.
         """
         self.printed, self.errors = folder / "printed", folder / "errors"
         environment = {**ENVIRONMENT, "LD_PRELOAD": ":".join(preload), "LD_BIND_NOW": "1"}
@@ -99,7 +103,7 @@ class ForkServer:
         if self._status() != 0:
             self.process.kill()
             self.process.communicate()
-            raise OSError("curl is no program that can be linked once")
+            raise OSError("curl did not start as a fork server")
 
     def run(self, command: Sequence[str]) -> subprocess.CompletedProcess[bytes]:
         """As run_program; if the server has ended, the status is NOT_STARTED."""
@@ -326,6 +330,8 @@ def milliseconds(seconds: float) -> float:
 
 PROGRAMS: dict[str, Callable[[list[str], float, Path], list[Fetch]]] = {
     "libcurl": fetch_with_libcurl, "wget": fetch_with_wget}
+# What only curl's library can do: it fetches a request with such a key, whatever its program.
+ONLY_LIBCURL = ("think_s", "window_bytes", "request_bytes")
 
 
 def answer_request(request: Mapping[str, Any], folder: Path, run: Run = run_program
@@ -334,7 +340,7 @@ def answer_request(request: Mapping[str, Any], folder: Path, run: Run = run_prog
     program = request["program"]
     urls, deadline_s = request["urls"], float(request["deadline_s"])
     try:
-        if not {"think_s", "window_bytes", "request_bytes"}.isdisjoint(request):
+        if any(key in request for key in ONLY_LIBCURL):
             fetches = fetch_with_libcurl(
                 urls, deadline_s, folder, think_s=request.get("think_s", ()),
                 window_bytes=request.get("window_bytes", 0),

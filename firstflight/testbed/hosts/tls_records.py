@@ -78,19 +78,27 @@ def flight_of(chain_bytes: int, certificates: int, signature: str, with_mlkem: b
     share is X25519MLKEM768. sends_groups: whether the server has OpenSSL 3.5, and the client no
     ML-KEM.
     """
+    # ServerHello and ChangeCipherSpec, unencrypted.
     yield SERVER_HELLO_BYTES + (MLKEM_BYTES if with_mlkem else 0)
     yield CHANGE_BYTES
+
+    # EncryptedExtensions: the length of the list, and the list (RFC 8446, 4.3.1).
     yield MESSAGE_BYTES + 2 + (GROUPS_BYTES if sends_groups else 0) + RECORD_OVERHEAD_BYTES
+
+    # Certificate: the lengths of an empty context and of the list, then for each certificate its
+    # length, itself, and the length of its extensions (4.4.2). It may take several records.
     left = MESSAGE_BYTES + 1 + 3 + certificates * (3 + 2) + chain_bytes
     while left > 0:
         yield min(left, MOST_RECORD_BYTES) + RECORD_OVERHEAD_BYTES
         left -= MOST_RECORD_BYTES
+
+    # CertificateVerify: algorithm, length, signature (4.4.3). Then Finished.
     yield MESSAGE_BYTES + 2 + 2 + SIGNATURE_BYTES[signature] + RECORD_OVERHEAD_BYTES
     yield MESSAGE_BYTES + DIGEST_BYTES + RECORD_OVERHEAD_BYTES
 
 
 def sealed_sizes(text_bytes: int, record_bytes: int = MOST_RECORD_BYTES) -> tuple[int, ...]:
-    """Sizes of the TLS records of a text."""
+    """The sizes of the encrypted records that carry a plaintext."""
     whole, rest = divmod(text_bytes, record_bytes)
     texts = [record_bytes] * whole
     if rest:

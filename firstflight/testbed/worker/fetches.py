@@ -32,18 +32,21 @@ from firstflight.testbed.worker.tls_streams import TlsStreams
 DRAIN_DEADLINE_S = 300.0
 # For connections whose FIN is lost repeatedly: eight times up to TCP_RTO_MAX (tcp_orphan_retries).
 SETTLE_DEADLINE_S = 1000.0
-FORGET_S = 60.0  # until a client has reset what a server that ends still sends, loss or not
+# Until a client has reset all that a server sends while it ends, lost packets included.
+FORGET_S = 60.0
 SECURE_PORT = 443
 AGAIN, FORGOTTEN = "listening again", "forgotten"  # events
 TIME_STAMPS = "net.ipv4.tcp_timestamps"
-# What a connection has from the socket that listened, as the sysctl was then (tcp_init_sock).
+# Sysctls whose value a connection has from the listening socket: the value when that was opened
+# (tcp_init_sock), not the current one.
 INHERITED = frozenset(f"net.ipv4.tcp_{name}" for name in (
     "reordering", "rmem", "wmem", "rto_min_us", "rto_max_ms"))
 SETTLE_S = 0.05  # the least time between two looks
 ALIVE_S = 60.0  # after which the worker reports that nothing hangs
 TABLE_BYTES, ROW_BYTES = 1 << 16, 150  # of /proc/net/tcp (TMPSZ in tcp_ipv4.c)
 HELD_S = 61.0  # a connection is in TIME_WAIT for 60 s, and its timer up to 0.5 s late
-# From these the kernel chooses a client's port: of many by what it opened before, of two the first.
+# Ranges from which the client's kernel chooses a port. Out of many ports the choice depends on the
+# connections before; of two it takes the first.
 OWN_PORTS, FIXED_PORTS = "32768 60999", "40000 40001"
 
 
@@ -79,7 +82,7 @@ class FetchBench:
         self.restarts = SEED_FILE.exists()  # whether trials begin alike (testbed.restart)
 
         # Of the latest trial:
-        self.listens_with: dict[str, str] = {}  # its own sysctls of INHERITED
+        self.listens_with: dict[str, str] = {}  # the trial's own sysctls among INHERITED
         self.is_stamped = True  # whether its connections have time stamps
         self.is_secure = False
         self.ports = ""  # from which the client's kernel chooses; "" for its own range
@@ -91,7 +94,8 @@ class FetchBench:
         may_reconnect = bool(trial.get("tls", {}).get("apart_s")) or "own" in trial
         self._fix_ports(OWN_PORTS if may_reconnect else FIXED_PORTS)
         self._free_server(trial)
-        # Of a fetch that failed: on a connection more than were awaited, or after its end.
+        # A fetch that failed may have left reports: of a connection that nobody awaited, or late
+        # ones.
         self.server.discard()
         if is_fetched_here(trial):
             with contextlib.suppress(ImportError):  # the fetch says so
@@ -267,12 +271,12 @@ class FetchBench:
                               " transfer")
 
     def _fix_ports(self, ports: str = FIXED_PORTS) -> None:
-        """Let the client's kernel choose the same port in each trial, wherever it stands.
+        """Let the client's kernel choose the same port in each trial, whatever ran before it.
 
-        That is the first of two, which the trial before may still hold (TIME_WAIT): in a guest
-        waiting for it takes no time. A server in TIME_WAIT takes a new connection. On this machine
-        ports are the kernel's choice, and so they are where a client may open a connection after
-        another one: each of them has to have a port of its own.
+        With FIXED_PORTS it takes the first. The trial before may still hold that port (TIME_WAIT),
+        so this waits, which takes no time in a guest; a server in TIME_WAIT accepts the new
+        connection. A trial whose client may open several connections needs OWN_PORTS, since each
+        connection has to have a port of its own. Outside a guest nothing is set.
         """
         if not self.restarts:
             return
@@ -326,8 +330,8 @@ class FetchBench:
 def is_fetched_here(trial: Job) -> bool:
     """Whether this process fetches by curl's library, in the client's network.
 
-    Of tens of thousands of trials it saves two changes of the process each. Over TLS curl fetches,
-    and the samples of another server are taken meanwhile.
+    For each of tens of thousands of trials that saves switching to the client's process and back.
+    Over TLS curl has to fetch; with another server, this process takes samples during the fetch.
     """
     return trial["client"] == "libcurl" and "tls" not in trial and "server" not in trial
 
