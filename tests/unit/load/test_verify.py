@@ -63,7 +63,7 @@ def on_wire(segments: int, options: bytes = OFFERED) -> Seen:
 
 
 def long_segment() -> Seen:
-    """As if a sampled segment had the room of its time stamps for data."""
+    """As if a sampled segment had 1460 bytes of data, though time stamps leave room for 1448."""
     sampled = Conversation().handshake(OFFERED, window=64_240).send(
         150, True, ACK, seq=1, ack=96, payload=1460).send(400, False, ACK, seq=96, ack=1461)
     client, server = (capture(side).replace(CLIENT, b"\x0a\x00\x01\x01")
@@ -243,7 +243,7 @@ ONE: dict[str, Any] = {
 
 
 def connections(*rows: dict[str, Any]) -> Connections:
-    """ONE with these differences each."""
+    """A connection like ONE for each row, with what the row has otherwise."""
     return Connections(*(numpy.array([
         ENDS.index({**ONE, **row}[name]) if name == "end" else {**ONE, **row}[name]
         for row in rows], dtype=float) for name in COLUMNS[:-1]))
@@ -327,7 +327,7 @@ def test_samples_between_two_times_include_one_before_and_one_after() -> None:
 # The verdict on a load run on both sides of each limit, of connections made by hand ---
 
 def evidence(*rows: dict[str, Any], sent_bytes: float = 0, **of_trial: Any) -> LoadEvidence:
-    """Of these connections; so many bytes passed the bottleneck in 40 s."""
+    """What a run with these connections shows; sent_bytes passed the bottleneck in 40 s."""
     return LoadEvidence(replace(COUNTED, **of_trial), connections(*rows), bottleneck(
         (10.0, 0, 0, 0, 0), (50.0, sent_bytes, 1, 0, 0)), {}, ())
 
@@ -386,10 +386,12 @@ def test_a_response_of_more_than_the_receive_buffer_enlarges_the_clients_first_w
     assert held(iter(compared)) == [is_expected]
 
 
-@pytest.mark.parametrize(("given", "fills"), [
+@pytest.mark.parametrize(("given", "is_judged"), [
     ({"response_bytes": 3 * MSS}, True), ({"response_bytes": 3 * MSS - 1}, False),
-    ({"response_bytes": 1, "sizes": "0:1;1:9"}, True)])
-def test_small_responses_have_no_flight_to_be_judged(given: dict[str, Any], fills: bool) -> None:
+    # Of a distribution of sizes, some responses may fill the window whatever the mean is.
+    ({"response_bytes": 1, "sizes": "web_search"}, True)])
+def test_the_flight_is_judged_unless_all_responses_are_too_small_for_it(
+        given: dict[str, Any], is_judged: bool) -> None:
     (check,) = (each for each in verify.CHECKS if each.name == "first flight")
     record = LoadRecord(replace(COUNTED, **given), True, seen_first_flight="3")
-    assert check.applies_to(record) == fills
+    assert check.applies_to(record) == is_judged

@@ -42,19 +42,21 @@ def test_a_segment_has_the_fields_of_its_packet() -> None:
 @pytest.mark.parametrize(("client_start", "server_start"), [
     (2**32 - 40, 2**32 - 2000), (2**32 - 1, 2**32 - 1), (0, 0), (2**31 - 50, 2**31 - 1500)])
 def test_sequence_numbers_wrap_around(client_start: int, server_start: int) -> None:
-    wrapped, expected = plain(), plain().read()
     wrapped = Conversation(client_start=client_start, server_start=server_start)
     wrapped.handshake().flight(0, 1, 2)
     for number, at_ms in enumerate((212.112, 224.224, 236.336), start=1):
         wrapped.acknowledge(at_ms, number)
-    assert wrapped.read() == expected
+    assert wrapped.read() == plain().read()
 
 
 @pytest.mark.parametrize(("stamp_ms", "rtts_us"), [
     (5000, (100_000, 100_001)), (4999, (100_000, 100_001)), (4971, (128_000, 129_000))])
 def test_after_a_syn_cookie_the_server_takes_its_rtt_from_the_stamp(
         stamp_ms: int, rtts_us: tuple[int, int]) -> None:
-    """The SYN-ACK leaves at 5000 ms of the server's clock; its stamp may hold options."""
+    """The SYN-ACK leaves at 5000 ms of the server's clock, and the answer is back 100 ms later.
+
+    A cookie keeps options in the stamp's low bits, so that it may be an earlier time.
+    """
     def stamped(own: int, echo: int) -> bytes:
         return b"\x01\x01\x08\x0a" + struct.pack(">II", own, echo)
 
@@ -85,34 +87,45 @@ def test_two_connections_of_one_port_are_refused() -> None:
                       capture(first.server + second.server))
 
 
-def answered_again(*numbers: int, every_ms: float = 64_000) -> Conversation:
-    """SYNs whose answers are lost until the server has forgotten them; the last one arrives."""
+def answered_again(*starts: int, every_ms: float = 64_000) -> Conversation:
+    """A SYN that is repeated every 64 s, and the server's answers; all but the last one are lost.
+
+    starts: the sequence number with which each answer begins, as the server forgot the SYN before.
+    """
     talk = Conversation()
-    for place, number in enumerate(numbers):
-        talk.server_start, begun_ms = number, place * every_ms
+    for place, start in enumerate(starts):
+        talk.server_start, begun_ms = start, place * every_ms
         talk.send(begun_ms, False, SYN)
-        talk.send(begun_ms + 50, True, SYN | ACK, ack=1, lost=number != numbers[-1])
+        talk.send(begun_ms + 50, True, SYN | ACK, ack=1, lost=start != starts[-1])
     return talk
 
 
 def test_a_server_that_forgot_a_syn_answers_with_another_number() -> None:
     talk = answered_again(9000, 5000, 123)
-    for own in (5000, 9000, 7):  # which the client does not acknowledge, or nobody sent
-        talk.server_start = own
-        wrong = capture([*talk.client, *answered_again(own).send(200_000, False, ACK, seq=1, ack=1)
-                         .client[-1:]])
-        if own == 7:
-            with pytest.raises(CaptureError, match="acknowledges a SYN that no server sent"):
-                read_exchange(wrong, capture(talk.server))
-        else:
-            assert read_exchange(wrong, capture(talk.server)).syn_acks[-1].seq == 123 - own
-    talk.server_start = 123
     talk.send(128_100, False, ACK, seq=1, ack=1)
     talk.send(128_200, True, ACK, seq=1, ack=1, payload=700)
     seen = talk.read()
     assert [segment.seq for segment in seen.syn_acks] == [8877, 4877, 0]
     assert len(seen.lost_to_client) == 2 and seen.first_flight[0].seq == 1
-    assert answered_again(9000, 5000).read().syn_acks[-1].seq == 0  # acknowledged by nobody
+
+
+def test_the_answer_that_the_client_acknowledges_begins_the_connection() -> None:
+    talk = answered_again(9000, 5000, 123)
+
+    def acknowledging(start: int) -> bytes:
+        """The client's capture, as if it had acknowledged the answer with this number."""
+        acknowledgement = answered_again(start).send(200_000, False, ACK, seq=1, ack=1).client[-1]
+        return capture([*talk.client, acknowledgement])
+
+    server = capture(talk.server)
+    for start in (5000, 9000):
+        assert read_exchange(acknowledging(start), server).syn_acks[-1].seq == 123 - start
+    with pytest.raises(CaptureError, match="acknowledges a SYN that no server sent"):
+        read_exchange(acknowledging(7), server)
+
+
+def test_the_last_answer_begins_a_connection_that_nobody_acknowledges() -> None:
+    assert answered_again(9000, 5000).read().syn_acks[-1].seq == 0
 
 
 def test_a_server_does_not_forget_a_syn_within_a_second() -> None:
@@ -249,7 +262,7 @@ def segment(time_ns: int, on_wire: int, to_client: int, ip: dpkt.ip.IP,
 
 
 def before_end(options: bytes) -> bytes:
-    """Those in front of the end of the list (RFC 9293, 3.1), which dpkt passes over."""
+    """The options in front of the end of the list (RFC 9293, 3.1), which dpkt does not see."""
     place = 0
     while place < len(options) and options[place]:
         has_length = options[place] > 1 and place + 1 < len(options)
@@ -308,9 +321,9 @@ frames = st.builds(
 
 @st.composite
 def damaged(draw: st.DrawFn) -> bytes:
-    """A frame cut short, or with a byte of it changed; Ethernet's type and ports apart.
+    """A frame cut short, or with one byte changed, but not of Ethernet, addresses or ports.
 
-    Of other types dpkt also reads what the taps never record: VLANs, MPLS, LLC.
+    In frames of other types dpkt reads what the taps never record: VLANs, MPLS, LLC.
     """
     frame = bytearray(draw(frames))
     if draw(st.booleans()):
@@ -337,6 +350,8 @@ def test_an_option_without_a_length_is_refused() -> None:
 
 
 def test_a_packet_with_too_short_an_ip_header_is_skipped() -> None:
+    # By its length field the IP header has 16 bytes. So TCP would begin at the last address, which
+    # has valid ports here, and find a header's length and flags within the acknowledgement.
     frame = bytearray(frame_of(True, ack=0x5010_0000))
     frame[14], frame[30:34] = 0x44, struct.pack(">HH", 80, PORT)
     packets = b"".join(record(number, bytes(each)) for number, each
@@ -420,7 +435,7 @@ def test_a_fallback_timer_is_named() -> None:
 
 @pytest.mark.parametrize(("stamps", "per_ms"), [
     ([(0, 5000), (300, 9000), (1000, 5100)], 0.1),  # 100 Hz; what lies between does not count
-    ([(0, (1 << 32) - 10), (50, 40)], 1.0),  # past its end, over the least time
+    ([(0, (1 << 32) - 10), (50, 40)], 1.0),  # it wraps around; the least time
     ([(0, 5000), (1000, 5001)], 0.001), ([(0, 5000), (49.9, 5050)], None),
     ([(0, 5000), (1000, 5000)], None), ([(0, 5000), (1000, 4999)], None), ([], None)])
 def test_the_probe_finds_how_fast_a_servers_clock_ticks(stamps: list[tuple[float, int]],
