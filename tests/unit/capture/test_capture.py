@@ -26,6 +26,7 @@ from firstflight.wire.capture.calls import read_calls
 from firstflight.wire.capture.fields import FRAGMENT, read_headers
 from firstflight.wire.capture.ignored import lines_about_links
 from firstflight.wire.capture.links import _effective_settings
+from firstflight.wire.capture.misplaced import _since_ns
 from firstflight.wire.capture.pcapng import (Capture, Device, DeviceState, NoCapture, _without_cut,
                                              packets_of)
 from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, format_rate, parse_setting
@@ -171,6 +172,15 @@ def test_hfsc_is_read_once_and_unlisted_classes_of_prio_are_no_delay() -> None:
         "netem", 2 << 16, 1 << 16 | 3, options=DELAY))
     assert prio.words == "netem delay 10 ms limit 9 packets" and prio.is_shaping
     assert prio.delay_ms == 0  # by another class packets pass without
+
+
+def test_a_limit_is_as_old_as_itself_whatever_was_added_to_it() -> None:
+    delay = netem(delay_ms=10.0)
+    rate = replace(delay, kind="tbf", handle=2 << 16, delay_ms=0.0, rate_kbps=1000.0)
+    begun, added = DeviceSetting(10, (delay,)), DeviceSetting(20, (delay, rate))
+    assert _since_ns([DeviceSetting(0), begun, added]) == 10
+    assert _since_ns([DeviceSetting(0, (rate,)), begun, added]) == 10  # another one was replaced
+    assert _since_ns([begun, DeviceSetting(15), added]) == 20  # it was removed meanwhile
 
 
 def test_a_netem_with_another_seed_is_a_new_setting() -> None:
