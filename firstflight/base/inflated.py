@@ -14,7 +14,7 @@ from firstflight.base import reading
 
 PIECE_BYTES = 1 << 16
 MOST_MEMBERS = 100_000  # gzip files that follow each other in one file; bgzip's have 64 kB each
-WHOLE = 1000  # lines of a text that are all read, its head among them
+WHOLE = 1000  # lines at the start of a text, with its head: a sample has all of them
 _GZIP = b"\x1f\x8b"
 _GZIP_BITS = 31  # how zlib is asked for gzip's format, with a window of any size
 # What other compressed files begin with, and the command that unpacks them.
@@ -134,7 +134,8 @@ def lines(path: Path, most_read: int, most_lines: int, most_bytes: int) -> Lines
             ends = max(piece.count(b"\n"), piece.count(b"\r"))
             count += ends
             since_end = 0 if ends else since_end + len(piece)
-            if since_end > 4 * reading.MOST_LINE_CHARACTERS:  # of UTF-8's longest
+            # A character takes up to 4 bytes.
+            if since_end > 4 * reading.MOST_LINE_CHARACTERS:
                 raise OSError(errno.EFBIG, reading.LONG_LINE)
             if count > most_lines:
                 raise OSError(errno.EFBIG, f"it has more than {most_lines:,} lines")
@@ -142,8 +143,9 @@ def lines(path: Path, most_read: int, most_lines: int, most_bytes: int) -> Lines
     one_in = -(-count // most_read)
     if one_in <= 1:
         return Lines(_closing(opened(path, most_bytes)))
-    # An odd number: of lines in pairs, each half comes in turn.
-    return Lines(_sampled(opened(path, most_bytes), one_in | 1), one_in | 1)
+    # An odd distance: where two kinds of lines take turns, the sample has both.
+    one_in |= 1
+    return Lines(_sampled(opened(path, most_bytes), one_in), one_in)
 
 
 def _closing(file: BinaryIO) -> Generator[str, None, None]:
@@ -153,21 +155,24 @@ def _closing(file: BinaryIO) -> Generator[str, None, None]:
 
 def _sampled(file: BinaryIO, one_in: int) -> Generator[str, None, None]:
     """The first WHOLE lines, then every one_in-th. Raises OSError for a line that is too long."""
-    rest, count = b"", -WHOLE
+    rest = b""
+    number = 0  # of the next line, from 0
 
     with file:
         while piece := file.read(PIECE_BYTES):
             whole = (rest + piece).replace(b"\r\n", b"\n")
-            held = whole[-1:] if whole.endswith(b"\r") else b""  # it may be half an end
+            held = whole[-1:] if whole.endswith(b"\r") else b""  # it may be half a line's end
             *ended, rest = whole[:len(whole) - len(held)].replace(b"\r", b"\n").split(b"\n")
             rest += held
             if len(rest) > reading.MOST_LINE_CHARACTERS:
                 raise OSError(errno.EFBIG, reading.LONG_LINE)
 
-            first = ended[:max(0, -count)]
-            after = max(0, count)
-            yield from map(_decoded, (*first, *ended[len(first) + -after % one_in::one_in]))
-            count += len(ended)
+            first = ended[:max(0, WHOLE - number)]
+            behind = ended[len(first):]
+            passed = max(0, number - WHOLE)  # lines behind the first ones, in earlier pieces
+            until_next = -passed % one_in
+            yield from map(_decoded, (*first, *behind[until_next::one_in]))
+            number += len(ended)
     if rest:
         yield _decoded(rest)
 

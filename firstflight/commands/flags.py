@@ -20,13 +20,14 @@ from firstflight.findings.quantities import FLAGS
 from firstflight.runs import cluster, scenario_file
 from firstflight.runs.captured import CAPTURES_KEPT
 
-EXPLAINS = "_as_published"  # behind the name of the scenario whose numbers it explains
+EXPLAINS = "_as_published"  # after the name of the scenario whose numbers it explains
 
 
 def flags_of_commands() -> str:
     """The text of the flags that stand before `-- COMMAND`; they have a parser of their own."""
-    from firstflight.commands.virtual.command_line import SHORT  # where help or an answer needs it
-    return SHORT
+    # Imported only here: nothing but help and some messages needs it.
+    from firstflight.commands.virtual import command_line
+    return command_line.SHORT
 
 
 def parse(argv: Sequence[str]) -> Request:
@@ -82,8 +83,9 @@ def add_network(parser: Parser) -> None:
     """The flags of a network, TCP and responses: what is measured."""
     add = parser.add_argument_group(
         "a question of your own: a network, TCP and responses",
-        "Each takes a list, and every combination is measured. What you leave out has the default"
-        " here;\nwith a scenario, its own, and a flag replaces it.").add_argument
+        "Each takes a list, and every combination is measured. A flag that you leave out"
+        " has\nthe default below, or the scenario's value if you name one; a flag that you give"
+        " replaces that.").add_argument
 
     for quantity in FLAGS.values():
         add(quantity.flag, dest=quantity.name, metavar=quantity.metavar,
@@ -156,9 +158,9 @@ def add_how(parser: Parser) -> None:
         help=f"keep the packets of every trial as pcap files (default: of some {CAPTURES_KEPT}"
              " trials)")
     add("--export", nargs=2, action="append", default=[], metavar=("FORMAT", "FILE"),
-        help="also write the findings: json, md or csv, with units, intervals and provenance; FILE:"
-             " - is standard output, where the text goes to standard error then; {name} in it is"
-             " the scenario's; repeatable (default none)")
+        help="also write the findings: json, md or csv, with units, intervals and provenance; with"
+             " - for FILE to standard output, and the text to standard error; {name} in FILE is the"
+             " scenario's; repeatable (default none)")
     add("--fail-if", action="append", default=[], metavar="CONDITION",
         type=argument(conditions.read),
         help="end with status 5 where it holds, as 'total_ms(10) > 300' or 'total_ms(3) -"

@@ -42,7 +42,10 @@ def judge(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: Mappi
 
 
 def checks() -> Sequence[AnyCheck[PageRecord]]:
-    """The checks of both clients: of a browser's page judged those of browsed."""
+    """The checks of both clients.
+
+    Those of `browsed` apply to pages that a browser loaded, those of `verify` to all others.
+    """
     of_libcurl: dict[str, Check[Any, PageRecord]] = {check.name: check for check in verify.CHECKS}
     of_browser: dict[str, Check[Any, PageRecord]] = {check.name: check for check in browsed.CHECKS}
 
@@ -59,18 +62,19 @@ def repeats_with_drops(scenario: PageScenario) -> int:
 
 
 def with_draws(study: PageStudy, run: RunData[PageRecord], seed: int) -> list[PageTrial]:
-    """The trials with those of settings where one page is one draw.
+    """The study's trials; settings whose times depend on chance get more, on drawn networks.
 
-    Such are settings that drop packets, and in a browser those whose loads differ.
+    These are settings where one page is one draw (is_one_draw), and those in a browser whose loads
+    differ.
     """
     sensitive: dict[Hashable, int] = {}
     for setting in settings(run.records):
-        drops = any(is_one_draw(record) for times in setting.windows.values()
-                    for record in times.records if record.trial.repeat == 1)
+        is_drawn = any(is_one_draw(record) for times in setting.windows.values()
+                       for record in times.records if record.trial.repeat == 1)
         cell = setting_of(setting.trial)
-        if drops:
+        if is_drawn:
             sensitive[cell] = 1
-        elif loads.notes(run.folder, setting, ""):
+        elif loads.notes(run.folder, setting, ""):  # a note says how its loads differ
             sensitive[cell] = max(trial.repeat for trial in study.trials
                                   if setting_of(trial) == cell)
     drawn = draws.with_draws(study.trials, sensitive, setting_of, study.repeat_with_drops, seed)

@@ -26,7 +26,9 @@ LEAST_SHARE = 0.15  # of the runs, for a state
 LEAST_STEP = 0.2  # between two states, of the upper one
 LEAST_COUNT = 5  # between two states that are counts
 MOST_ROWS = 30  # of printed lines in the table; the JSON has all
-THIS, OTHER = "_", "#"  # in a line, where a row's number stands, and where others that vary do
+# In the line that names a row: THIS stands for the row's own number, OTHER for each other number
+# of the line that differs between runs.
+THIS, OTHER = "_", "#"
 
 
 @dataclass(frozen=True)
@@ -74,14 +76,16 @@ class Row:
 def two_states(values: Sequence[float]) -> tuple[State, ...]:
     """The lower and the upper state of a sample that has two; () where it has not.
 
-    The gap test: sorted, and cut in two at some place, the gap there is at least
-    max(0.8, 24 / n) times the range of either part, for the values themselves and for their
-    logarithms. Each part has LEAST_SHARE of the runs and two at least, and the gap is LEAST_STEP
-    of the upper part's least value (of counts also LEAST_COUNT). 0 counts as a hundredth of
-    the largest value in the logarithms. Logarithms alone would cut a tail to the left, the values
-    alone one to the right. Of 40,000 samples of each of ten unimodal distributions (uniform,
-    normal, exponential, lognormal, triangular, Student's t, Poisson), of 8 to 50 runs, at most 4
-    in 1000 pass.
+    The gap test: the sorted values are cut in two where the gap between neighbours is the largest,
+    compared with the range of the wider part. The sample has two states if that ratio is at least
+    max(0.8, 24 / n), each part has LEAST_SHARE of the runs and at least two, and the gap is at
+    least LEAST_STEP of the upper part's least value (of counts also LEAST_COUNT).
+
+    The values and their logarithms both have to pass: by the logarithms alone, the low tail of one
+    state would be a state, and by the values alone its high tail. In the logarithms, smaller values
+    count as a hundredth of the largest. Of 40,000 samples of each of ten unimodal distributions
+    (uniform, normal, exponential, lognormal, triangular, Student's t, Poisson), of 8 to 50 runs,
+    at most 4 in 1000 pass.
     """
     count = len(values)
     if count < LEAST_RUNS or min(values) < 0:
@@ -131,7 +135,7 @@ class Printed:
 
 
 def numbers_of(line: str) -> tuple[str, list[Printed]]:
-    """A line with {} for each of its numbers, and the numbers; one space for several.
+    """A line with {} for each of its numbers, and the numbers. Spaces in a row become one.
 
     A unit's prefix belongs to the number: "1.5 KBytes" and "2 MBytes" agree but for it.
     """

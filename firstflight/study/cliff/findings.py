@@ -10,7 +10,7 @@ from firstflight.base.words import plain
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.runs.results.records import requested_fields
 from firstflight.study.cliff.search import (CHAIN, EARLY, LINUX_WINDOW, RESPONSE, TARGETS, Cliff,
-                                            is_known)
+                                            has_known_writes)
 from firstflight.testbed.hosts.tls_records import sealed_sizes
 from firstflight.workloads.fetch.record.transfers import flight_writes, header_bytes
 from firstflight.workloads.fetch.trial import Trial
@@ -37,7 +37,10 @@ def distinctions(trials: Sequence[Trial]) -> list[str]:
 
 def sentences(what: str, cliff: Cliff, distinction: str = "",
               sysctls: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
-    """Lines for a reader: the limit, and what explains it. distinction: see distinctions()."""
+    """Lines for a reader: the limit, and what explains it.
+
+    what: a key of TARGETS. distinction: see distinctions().
+    """
     name, trial = TARGETS[what].name, cliff.trial
     window = "0-RTT" if what == EARLY else f"IW{trial.initcwnd}"
     label = ", ".join(filter(None, (window, distinction)))
@@ -52,7 +55,7 @@ def sentences(what: str, cliff: Cliff, distinction: str = "",
                   f" {_counted(trial.tickets, 'ticket')}, each a segment,{behind}")
     sentence = (f"{label}: the largest {name}{behind} that costs no further round trip"
                 f" is {cliff.fits_bytes} bytes{more}, measured")
-    if not is_known(trial):
+    if not has_known_writes(trial):
         yield f"{sentence} of the server {trial.server} over HTTP/{trial.http}"
         yield from _on_the_wire(what, cliff)
         return
@@ -73,7 +76,8 @@ def sentences(what: str, cliff: Cliff, distinction: str = "",
            f" together {_counted(sum(segments), 'segment')}. A write begins a segment of its own;"
            f" {beside}")
     if cliff.again_bytes:
-        yield f"  {cliff.again_bytes} bytes leave at once again, since more had been sent before"
+        yield (f"  a larger {name}, of {cliff.again_bytes} bytes, costs none either: what was sent"
+               " before it was larger, too, and had opened the window wider")
 
 
 def _after(trial: Trial, sysctls: Mapping[str, str]) -> str:

@@ -89,7 +89,7 @@ class Cliff:
     @property
     def agrees(self) -> bool:
         """Whether the model agrees, or does not know the server's writes."""
-        return not is_known(self.trial) or self.fits_bytes == self.model_bytes
+        return not has_known_writes(self.trial) or self.fits_bytes == self.model_bytes
 
 
 def overrides_for(what: str, requested: Overrides) -> Overrides:
@@ -165,7 +165,9 @@ def search(what: str, trials: Sequence[Trial], sysctls: Mapping[str, str],
 
     cliffs = []
     for trial, (low, _) in bounds.items():
-        model_bytes = _model_limit(target, trial, sysctls) if is_known(trial) else None
+        model_bytes = None
+        if has_known_writes(trial):
+            model_bytes = _model_limit(target, trial, sysctls)
         cliffs.append(Cliff(
             trial, fits_bytes=low if low >= target.least(trial) else None,
             model_bytes=model_bytes, is_open=low == target.most, record=largest.get(trial),
@@ -186,7 +188,7 @@ def _next_sizes(target: Target, bounds: Mapping[Trial, tuple[int, int]]
     return sized
 
 
-def is_known(trial: Trial) -> bool:
+def has_known_writes(trial: Trial) -> bool:
     """Whether the model knows the writes of a trial's server."""
     return trial.server == BUILTIN
 

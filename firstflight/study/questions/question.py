@@ -64,9 +64,9 @@ def scenario(name: str, requested: Overrides) -> Scenario:
         own.check_sizes("response_bytes" in given, "--url-path")
         given.setdefault("server", (OWN,))
 
-    # Those that all trials have alike are the file's [sysctls]; the sweep lists what varies.
+    # Sysctls that are the same in all trials are the file's [sysctls]; the sweep lists the others.
     shared, given["sysctl"] = sysctls.shared_and_varied(given.get("sysctl", (sysctls.NONE,)))
-    values = {known: given.get(known) or _usual(known) for known in (*WITH_FLAGS, "initcwnd")}
+    values = {known: given.get(known) or _default(known) for known in (*WITH_FLAGS, "initcwnd")}
     lists = {known: values[known] for known in WITH_FLAGS if values[known]}
     if requested.own_window:
         lists["window_by"] = (BY_KERNEL,)
@@ -108,8 +108,8 @@ def errors_by_flags() -> Iterator[None]:
         raise UsageError(re.sub(r"\(\w+, (--[^)]*)\)", r"(\1)", words)) from None
 
 
-def _usual(name: str) -> tuple[Any, ...]:
-    """The values of a parameter that has no flag in the question."""
+def _default(name: str) -> tuple[Any, ...]:
+    """The values of a parameter whose flag the question does not give."""
     return _FOLLOWS[name] if name in _FOLLOWS else FLAGS[name].defaults
 
 
@@ -121,7 +121,8 @@ def _figures(windows: tuple[int, ...], varied: list[str], title: str) -> Iterato
     elif len(varied) == 1 and len(windows) <= MOST_BARS:
         yield made(name="bars", title=title, kind="groups", by=varied[0])
     else:
-        yield made(name="map", title=title, kind="map", by=varied[0], down="".join(varied[1:2]))
+        down = varied[1] if len(varied) > 1 else ""
+        yield made(name="map", title=title, kind="map", by=varied[0], down=down)
     yield made(name="packets", title="The packets of one transfer", kind="packets")
 
 
@@ -148,7 +149,7 @@ def _claim(what: str, values: Lists, varied: list[str]) -> str:
     named = []
     for name in WITH_FLAGS:
         is_always_named = name in ("rtt_ms", "bandwidth_kbps", "response_bytes")
-        if is_always_named or name in varied or values[name] != _usual(name):
+        if is_always_named or name in varied or values[name] != _default(name):
             listed = "/".join(map(plain, values[name]))
             named.append(f"{_named(name)} {listed} {quantity(name).unit}".rstrip())
     verb = "do" if " instead of " in what else "does"

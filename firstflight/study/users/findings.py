@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy
@@ -14,7 +14,7 @@ from firstflight.findings.difference import Difference
 from firstflight.findings.findings import (Answer, Cell, Column, Finding, Interval, Statement,
                                            Table, Tile)
 from firstflight.study.users import analysis, recommendation, varied, window_commands
-from firstflight.study.users.analysis import Measured
+from firstflight.study.users.analysis import Measured, Outcome
 from firstflight.study.users.recommendation import in_words
 from firstflight.study.users.varied import ALL, Choice
 from firstflight.workloads.fetch.record.record import Record
@@ -58,19 +58,21 @@ def users_findings(scenario: Scenario, users: UserSample,
 def _tile(option: Option, choice: Choice) -> Tile:
     words = f", with {in_words(option)}" if option else ""
     if choice.initcwnd is None:
-        return Tile("no window", f"holds with all that the file does not say{words}")
+        return Tile("no window", f"holds whatever the file leaves open{words}")
     return Tile(f"{choice.initcwnd} segments", f"the window that the rule chooses{words}")
 
 
 def _values(users: UserSample, option: Option, choices: Mapping[str, Choice]
             ) -> dict[str, object]:
     """The windows with an option as JSON; null where none holds."""
-    whole = choices[ALL]
-    saved = (None if whole.initcwnd is None else
-             whole.whole.outcome(whole.initcwnd).saved.absolute)
-    return {**option, "recommended_iw": whole.initcwnd, "baseline_iw": users.baseline_initcwnd,
+    choice = choices[ALL]
+    saved = None
+    if choice.initcwnd is not None:
+        saved = choice.whole.outcome(choice.initcwnd).saved.absolute
+    return {**option, "recommended_iw": choice.initcwnd, "baseline_iw": users.baseline_initcwnd,
             "saved_ms": saved and saved.value, "saved_interval_ms": saved and saved.interval,
-            "groups": {name: choice.initcwnd for name, choice in choices.items() if name != ALL}}
+            "groups": {name: of_group.initcwnd for name, of_group in choices.items()
+                       if name != ALL}}
 
 
 # Options of the operator -----------------------------------------------------------------
@@ -88,24 +90,42 @@ class _ChosenOption:
         return in_words(self.option)
 
     @property
-    def whole(self) -> Choice:
+    def choice(self) -> Choice:
+        """Its window for all users together."""
         return self.choices[ALL]
 
     @property
     def initcwnd(self) -> int:
         """Its own window; the baseline where none holds."""
-        return self.whole.initcwnd or self.whole.baseline
+        return self.choice.initcwnd or self.choice.baseline
+
+    @property
+    def users(self) -> int:
+        """How many users were measured with it."""
+        return self.choice.whole.users
+
+    def outcome(self, window: int) -> Outcome:
+        """What it does to all users under a window, with the values of the file and the flags."""
+        return self.choice.whole.outcome(window)
 
     def saved(self, base: _ChosenOption, window: int, base_window: int,
               part: str = PART) -> Difference:
-        """What it saves of the time with another option, by the users that count with both."""
-        mine, others = self.measured[part], base.measured[part]
-        users, first, other = numpy.intersect1d(others.user, mine.user, return_indices=True)
-        rows = [*(Row(None, FIRST, int(user), float(weight), float(value)) for user, weight, value
-                  in zip(users, others.weight[first], others.total_ms[base_window][first])),
-                *(Row(None, OTHER, int(user), float(weight), float(value)) for user, weight, value
-                  in zip(users, mine.weight[other], mine.total_ms[window][other]))]
+        """How much faster it is than another option, over the users that count with both."""
+        own, of_base = self.measured[part], base.measured[part]
+        users, in_base, in_own = numpy.intersect1d(of_base.user, own.user, return_indices=True)
+
+        rows = _rows(FIRST, users, weights=of_base.weight[in_base],
+                     totals_ms=of_base.total_ms[base_window][in_base])
+        rows += _rows(OTHER, users, weights=own.weight[in_own],
+                      totals_ms=own.total_ms[window][in_own])
         return difference(rows, FIRST, OTHER, resampled_users)
+
+
+def _rows(option: str, users: Iterable[int], weights: Iterable[float],
+          totals_ms: Iterable[float]) -> list[Row]:
+    """A row of a comparison for each user. option: FIRST or OTHER."""
+    return [Row(None, option, int(user), weight=float(weight), value=float(total_ms))
+            for user, weight, total_ms in zip(users, weights, totals_ms)]
 
 
 def _comparison(scenario: Scenario, users: UserSample,
@@ -124,7 +144,7 @@ def _comparison(scenario: Scenario, users: UserSample,
              *_unsaid(users, options), why_none, recommendation.HOW_TO_SET if commands else "")
     sentence = " ".join((f"{scenario.head.source}.", *windows, *compared))
     names = join_words([option.words for option in options])
-    windows_of_all = {option.whole.initcwnd for option in options}
+    windows_of_all = {option.choice.initcwnd for option in options}
     values: dict[str, object] = {
         "recommended_iw": windows_of_all.pop() if len(windows_of_all) == 1 else None,
         "baseline_iw": users.baseline_initcwnd,
@@ -133,7 +153,7 @@ def _comparison(scenario: Scenario, users: UserSample,
         "options", f"Which is faster for these users: {names}",
         (own, _same_windows_table(users, options)),
         (*(Statement(f"Which window with {option.words}?",
-                     recommendation.choice_in_words(users, option.whole)) for option in options),
+                     recommendation.choice_in_words(users, option.choice)) for option in options),
          *(Statement(f"Is {other.words} faster than {base.words}?", words)
            for other, words in zip(others, compared))),
         answer=Answer(sentence, own, tuple(filter(None, notes)), "\n".join(commands),
@@ -141,13 +161,13 @@ def _comparison(scenario: Scenario, users: UserSample,
 
 
 def _window_in_words(users: UserSample, option: _ChosenOption) -> str:
-    sentence = recommendation.choice_in_words(users, option.whole)
+    sentence = recommendation.choice_in_words(users, option.choice)
     return f"With {option.words}, {sentence[0].lower()}{sentence[1:]}"
 
 
 def _unsaid(users: UserSample, options: Sequence[_ChosenOption]) -> list[str]:
     """The remarks on what the file does not say; those that all options have stand once."""
-    remarks = {option.words: varied.remarks(users, option.whole) for option in options}
+    remarks = {option.words: varied.remarks(users, option.choice) for option in options}
     counts: Counter[str] = Counter()
     for those in remarks.values():
         counts.update(set(those))
@@ -179,7 +199,7 @@ def _change_in_words(base: _ChosenOption, other: _ChosenOption, change: Differen
 
 def _other_conditions(users: UserSample, base: _ChosenOption, other: _ChosenOption,
                       change: Difference) -> list[str]:
-    """A note where the sign is another one with what the file does not say."""
+    """A note on conditions, left open by the file, that change which option is faster; else []."""
     differing = []
     for part in other.measured:
         if part == PART or part not in base.measured:
@@ -209,9 +229,9 @@ def _own_windows_table(options: Sequence[_ChosenOption],
     """Each option with its own window."""
     rows: list[tuple[Cell, ...]] = []
     for option, change in zip(options, (None, *changes)):
-        outcome = option.whole.whole.outcome(option.initcwnd)
+        outcome = option.outcome(option.initcwnd)
         saved: tuple[Cell, ...] = ("", "", "") if change is None else _saved(change)
-        rows.append((option.words, option.whole.whole.users, option.initcwnd, outcome.mean_ms,
+        rows.append((option.words, option.users, option.initcwnd, outcome.mean_ms,
                      outcome.p99_ms, *saved, outcome.retransmitted_percent))
     return Table("", (
         Column("with", is_text=True), Column("measured"), Column("IW"),
@@ -229,7 +249,7 @@ def _same_windows_table(users: UserSample, options: Sequence[_ChosenOption]) -> 
         for option in options:
             saved: tuple[Cell, ...] = (("", "", "") if option is base else
                                        _saved(option.saved(base, window, window)))
-            outcome = option.whole.whole.outcome(window)
+            outcome = option.outcome(window)
             rows.append((window, option.words, outcome.mean_ms, outcome.p99_ms, *saved))
     return Table("Under the same window", (
         Column("IW", is_filter=True), Column("with", is_text=True, is_filter=True),

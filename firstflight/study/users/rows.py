@@ -33,8 +33,8 @@ ANOTHER_EVENT = "of another event of the connection"
 LATER_REQUEST = "on connections that were in use"
 BOT = "of bots, by their user agent"
 EMPTY_LINE = "empty lines"
-# Reasons that show no other format.
-_NO_FAULTS = (EMPTY_RESPONSE, QUIC, ANOTHER_EVENT, LATER_REQUEST, BOT, EMPTY_LINE)
+# Files of the right format have such rows, too: any number of them may be skipped.
+_EXPECTED = (EMPTY_RESPONSE, QUIC, ANOTHER_EVENT, LATER_REQUEST, BOT, EMPTY_LINE)
 
 
 class Row(NamedTuple):
@@ -56,7 +56,7 @@ class Row(NamedTuple):
 class Skipped(Exception):
     """A row that cannot be used; the message is the reason, by which such rows are counted.
 
-    connection: as of Row. The next row of this connection is not its first one.
+    connection: as in Row. The next row of this connection is not its first one.
     """
 
     connection = ""
@@ -133,7 +133,7 @@ def collect(items: Iterable[T], parse: Callable[[T], Row | None], form: str, whe
             raise UsageError(f"{where}: has more than {MOST_GROUPS} groups; leave the column out,"
                              " or give fewer")
 
-    unusable = skipped.total() - sum(skipped[why] for why in _NO_FAULTS)
+    unusable = skipped.total() - sum(skipped[why] for why in _EXPECTED)
     usable = len(group)
     reasons = "; ".join(f"{count} {why}" for why, count in skipped.most_common(3))
     if first_requests and not connections - {""}:

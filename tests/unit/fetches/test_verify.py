@@ -45,12 +45,13 @@ def fails(trial: Stored, *names: str, exact: bool = True) -> Record:
 @pytest.mark.parametrize(("htb_burst_bytes", "expected"), [(1600, (9, 5)), (0, (14, 0))])
 def test_under_htb_the_packets_show_which_drop_was_the_queues(htb_burst_bytes: int,
                                                               expected: tuple[int, int]) -> None:
-    """Its netem counts both as one (path.compare_packets)."""
+    """HTB's netem counts drops of the queue and random losses as one (path.compare_packets)."""
     trial = stored.load("queue_and_loss")
-    drops = {"to_client": {"queue": 14, "random": 0}, "to_server": {"queue": 0, "random": 0}}
-    path = Delivery(60, (), list(range(9)), list(range(5))), Delivery(40, ())
+    counted = {"to_client": {"queue": 14, "random": 0}, "to_server": {"queue": 0, "random": 0}}
+    to_client = Delivery(sent=60, events=(), queue_drops=[*range(9)], random_drops=[*range(5)])
+    to_server = Delivery(sent=40, events=())
     seen = Observed(replace(trial.trial, htb_burst_bytes=htb_burst_bytes), {}, {}, None, EXACT, {},
-                    drops, path=path)
+                    counted, path=(to_client, to_server))
     assert (seen.queue_drops, seen.random_drops) == expected
     assert (replace(seen, path=None).queue_drops, replace(seen, path=None).random_drops) == (14, 0)
 
@@ -60,7 +61,8 @@ def test_a_loss_of_the_connection_before_is_one_that_the_qdiscs_counted() -> Non
     lossy = stored.load("https_resumed").requested(loss_percent=1.0)
     one_lost = without("client", 2)(lossy)
     packet = stored.nth_data(stored.read(lossy.client), 2)
-    assert int.from_bytes(packet.frame[36:38], "big") != lossy.observation["fetch"]["port"]
+    client_port = int.from_bytes(packet.frame[36:38], "big")  # the destination in TCP's header
+    assert client_port != lossy.observation["fetch"]["port"]
     assert drops(0, 1)(one_lost).judge(exact=False).counts
     fails(drops(0, 0)(one_lost), "lost packets", exact=False)
     fails(drops(0, 1)(lossy), "lost packets", exact=False)
@@ -121,16 +123,20 @@ def test_a_kernel_that_the_model_does_not_know_is_judged_by_its_packets_alone(go
     assert judged(good.requested(rtt_ms=100.004)).verdict == FAIL
 
 
-def test_one_segment_shows_no_bandwidth(good: Stored) -> None:
+@pytest.mark.parametrize(("segments", "first_flight"), [(0, None), (1, 1)])
+def test_fewer_than_two_segments_show_no_bandwidth(segments: int,
+                                                   first_flight: int | None) -> None:
     """What cannot be seen is left out, not failed."""
-    one = stored.load("iw10").requested(bandwidth_kbps=1000.0)
-    packets = [[packet for packet in stored.read(side)
-                if not (packet.to_client and packet.payload_bytes) or packet is first]
-               for side, first in ((one.client, None), (one.server, None))]
-    record = one.captured(*packets).judge()
-    assert record.seen_bandwidth_kbps is None and record.seen_first_flight is None
+    full = stored.load("iw10").requested(bandwidth_kbps=1000.0)
+    captures = []
+    for packets in (stored.read(full.client), stored.read(full.server)):
+        data = [packet for packet in packets if packet.to_client and packet.payload_bytes]
+        left_out = data[segments:]
+        captures.append([packet for packet in packets if packet not in left_out])
+    record = full.captured(*captures).judge()
+    assert record.seen_bandwidth_kbps is None and record.seen_first_flight == first_flight
     assert "bandwidth" not in record.verdict_reason
-    assert "first flight" not in record.verdict_reason
+    assert ("first flight" in record.verdict_reason) == (first_flight is not None)
 
 
 # What failed is not judged, and says why ----------------------------------------------
@@ -254,10 +260,14 @@ def test_the_check_of_tls_compares_the_report_with_the_request(
     assert NEWEST.trial.system == NEWER and agrees(CHECKS["TLS"](seen)) is is_so
 
 
-def test_a_server_that_tells_nothing_of_tls_is_not_judged_by_it() -> None:
+def test_a_server_that_reports_nothing_is_not_judged_by_its_tls() -> None:
     seen = evidence(NEWEST)
     del seen.report["latency_ms"]  # type: ignore[attr-defined]
+    assert not seen.has_report
     assert agrees(CHECKS["TLS"](seen)) is None
+
+
+def test_the_model_judges_times_in_virtual_time_only() -> None:
     assert EXACT.model_ms is not None and REAL_TIME.model_ms is None
 
 
@@ -284,8 +294,12 @@ def test_earlier_responses_and_requests_have_the_heads_of_their_own_sizes(
 
 
 @pytest.mark.parametrize(("beyond", "segments"), [(0, 6), (-1, 5), (1, 5)])
-def test_a_part_of_a_segment_fills_the_receive_window_up(beyond: int, segments: int) -> None:
-    """Of 17 bytes and four full segments; then what is left of the room, to the byte."""
+def test_a_partial_segment_that_fills_the_receive_window_to_the_byte_is_expected(
+        beyond: int, segments: int) -> None:
+    """A first flight of 17 bytes, four full segments, and one cut to end at the window's end.
+
+    beyond: by how many bytes that one ends beyond the window. segments: how many are expected.
+    """
     trial = stored.load("as_published")
     wire = read_exchange(trial.client, trial.server,
                          trial.observation["server"]["client_port"])

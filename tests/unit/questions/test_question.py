@@ -345,7 +345,8 @@ def test_a_cliffs_search_ends_at_the_first_size_that_does_not_fit() -> None:
     (found,) = search.search(search.RESPONSE, [trial], {}, measure)
     assert found.fits_bytes == 20_000 and found.again_bytes is not None
     assert list(findings.sentences(search.RESPONSE, found))[-1] == (
-        f"  {found.again_bytes} bytes leave at once again, since more had been sent before")
+        f"  a larger response, of {found.again_bytes} bytes, costs none either: what was sent"
+        " before it was larger, too, and had opened the window wider")
 
 
 def test_a_cliff_beyond_either_end_of_the_range_is_reported_as_open() -> None:

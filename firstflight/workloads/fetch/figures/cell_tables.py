@@ -14,7 +14,7 @@ from firstflight.figures.window_changes import mean
 from firstflight.findings.findings import REQUESTED, Cell, Column, Finding, Table
 from firstflight.runs.reporting import MOST_ROWS
 from firstflight.runs.results.cells import grouped
-from firstflight.scenario import published
+from firstflight.scenario.published import shares
 from firstflight.workloads.fetch.figures.cells import (CellSetting, WindowChange, largest_changes,
                                                        without_repeat)
 from firstflight.workloads.fetch.figures.kernels import kernel_changes, kernels_table
@@ -25,6 +25,7 @@ from firstflight.workloads.fetch.scenario.varied_parameters import order, reques
 from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify import notes
 
+# The first cells of a row, and the records that the row is about.
 Group = tuple[tuple[Cell, ...], Sequence[Record]]
 
 _OBSERVED = (Column("RTT", "ms", "observed"), Column("BW", "kbit/s", "observed"),
@@ -265,7 +266,7 @@ def _drawn_table(records: Sequence[Record]) -> Table:
 
 def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
     """The records grouped by population, bucket of RTT, of bandwidth if wanted, and window."""
-    rtts, bandwidths = list(published.shares("rtt_ms")), list(published.shares("bandwidth_kbps"))
+    rtts, bandwidths = list(shares("rtt_ms")), list(shares("bandwidth_kbps"))
     rtt_ends, bandwidth_ends = _ends(rtts), _ends(bandwidths)
 
     def bucket(record: Record) -> tuple[str, int, int, int]:

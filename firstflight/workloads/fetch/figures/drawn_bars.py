@@ -1,10 +1,11 @@
 """The bars of a drawn population's figures: the paper's bars, percentiles and window means.
 
 Every response was measured under each initial window, so two windows differ by the window only:
-the comparison is paired. Where the baseline had a week of its own (rows.Row.baseline_weight), its
-responses have other weights there. Then the bar is the unpaired comparison, as in the paper, and
-holds the paired one as well. Means have the weights of the draw (paper/draw.py). Intervals come
-from resampling clients, not responses, since the responses of one client share its network.
+the comparison is paired. Where the baseline had a week of its own, a response has another weight in
+that week (rows.Row.baseline_weight). Then the bar compares the two weeks, as the paper did. That is
+not a paired comparison; the bar holds the paired one as well. Means have the weights of the draw
+(paper/draw.py). Intervals come from resampling clients, not responses, since the responses of one
+client share its network.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class Paired:
     rows: Mapping[int, Rows]
     trials: tuple[Trial, ...]  # one of each response, under the baseline
     sign: int  # see Difference
-    unpaired: tuple[Trial, ...]  # one of each response that does not count under both windows
+    alone: tuple[Trial, ...]  # one of each response that does not count under both windows
 
     @cached_property
     def clients(self) -> int:
@@ -57,15 +58,15 @@ class Paired:
         return 1 + max(int(row.unit) for side in self.rows.values() for row in side)
 
     def only(self, inside: NDArray[numpy.bool_]) -> Paired:
-        """The responses where `inside`, of shape (n,), is true; none of the unpaired ones."""
+        """The responses where `inside`, of shape (n,), is true; none of those alone."""
         rows = {window: list(compress(side, inside)) for window, side in self.rows.items()}
-        return Paired(rows, tuple(compress(self.trials, inside)), self.sign, unpaired=())
+        return Paired(rows, tuple(compress(self.trials, inside)), self.sign, alone=())
 
     def difference(self, windows: Windows, clients: int) -> Difference:
         """What the second window changes in the mean; clients: how many to draw from."""
         base, experiment = (self.rows[window] for window in windows)
         change = resampled_clients(base, experiment, self.sign, clients=clients)
-        return replace(change, excluded=Excluded(unpaired=len(self.unpaired)))
+        return replace(change, excluded=Excluded(unpaired=len(self.alone)))
 
     def mean(self, window: int) -> float:
         """The weighted mean under a window."""
@@ -110,7 +111,7 @@ def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> P
     Raises NoBars where none was measured or none counts.
     """
     base, experiment = windows
-    pairs, unpaired = [], []
+    pairs, alone = [], []
     for _, records in sorted(responses.items()):
         measured = [records[window] for window in windows if window in records]
         counting = [record for record in measured
@@ -118,8 +119,8 @@ def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> P
         if len(counting) == len(windows):
             pairs.append(counting)
         elif measured:
-            unpaired.append(measured[0].trial)
-    if not pairs and not unpaired:
+            alone.append(measured[0].trial)
+    if not pairs and not alone:
         raise NoBars(f"nothing of population '{part}' was measured; measure with"
                      " ./run.sh --scenario with this scenario's name")
     if not pairs:
@@ -133,7 +134,7 @@ def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> P
         rows[window] = [Row(None, window, unit=numbers[client], weight=pair[place].trial.weight,
                             value=getattr(pair[place], metric))
                         for client, pair in zip(clients, pairs)]
-    return Paired(rows, tuple(trials), sign_of(metric), unpaired=tuple(unpaired))
+    return Paired(rows, tuple(trials), sign_of(metric), alone=tuple(alone))
 
 
 # Figures -----------------------------------------------------------------------------
@@ -203,16 +204,17 @@ def bars_of(paired: Paired, windows: Windows, by: str,
     """
     ends = [float(label) for label in published if not label.startswith(">")]
     bucket = numpy.searchsorted(ends, quantity_of(by, paired.trials), side="left")
-    bucket_of_unpaired = numpy.searchsorted(ends, quantity_of(by, paired.unpaired), side="left")
+    bucket_of_alone = numpy.searchsorted(ends, quantity_of(by, paired.alone), side="left")
 
     bars = []
     for place, (label, known) in enumerate(published.items()):
         inside = bucket == place
         if not inside.any():
             raise NoBars(f"no response fell into the bucket '{label}'")
+        # The open bucket has no upper end: a value beyond all others stands for it.
         value = ends[place] if place < len(ends) else ends[-1] * 2
         change = paired.only(inside).difference(windows, paired.clients)
-        excluded = Excluded(unpaired=int((bucket_of_unpaired == place).sum()))
+        excluded = Excluded(unpaired=int((bucket_of_alone == place).sum()))
         bars.append(Bar(label, replace(change, excluded=excluded), known, value=value,
                         share_percent=paired.share_percent(inside, windows[1])))
     return bars
@@ -225,7 +227,7 @@ def percentile_bars(paired: Paired, windows: Windows, published: Mapping[str, Pu
     base, experiment = (paired.rows[window] for window in windows)
     changes = resampled_quantiles(base, experiment, paired.sign, clients=paired.clients,
                                   shares=shares)
-    excluded = Excluded(unpaired=len(paired.unpaired))
+    excluded = Excluded(unpaired=len(paired.alone))
     bars = []
     for (label, known), share, change in zip(published.items(), shares, changes):
         bars.append(Bar(label, replace(change, excluded=excluded), known,

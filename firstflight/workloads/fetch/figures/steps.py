@@ -58,16 +58,17 @@ def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) 
     """Whether the metric is above its least value where the second column is the larger one, and
     only there. trials: the metric and both columns.
     """
-    second, first = (quantity(column).what for column in claim.compares)
+    first_name, second_name = (quantity(column).what for column in claim.compares)
     least = min(value for value, _, _ in trials)
-    larger = [value > least for value, base, other in trials if other > base]
-    others = [value > least for value, base, other in trials if other <= base]
+    larger = [value > least for value, first, second in trials if second > first]
+    others = [value > least for value, first, second in trials if second <= first]
     if not larger or not others:
-        return Statement(claim.says, f"undetermined: {first} is larger than {second} in"
+        return Statement(claim.says, f"undetermined: {second_name} is larger than {first_name} in"
                          f" {len(larger)} of {len(trials)} trials.", NOT_MEASURED)
 
-    measured = (f"in {len(larger)} of {len(trials)} trials {first} is larger than {second}:"
-                f" {sum(larger)} of these have more {quantity(metric).head} than {plain(least)},"
+    measured = (f"in {len(larger)} of {len(trials)} trials {second_name} is larger than"
+                f" {first_name}: {sum(larger)} of these have more {quantity(metric).head} than"
+                f" {plain(least)},"
                 f" and {sum(others)} of the others.")
     holds = all(larger) and not any(others)
     has_direction = sum(larger) / len(larger) > sum(others) / len(others)
@@ -75,13 +76,13 @@ def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) 
 
 
 CURVE_POINTS = 160  # of the model's curve, across the figure
-DECADES = 2  # values over as many may be drawn on a logarithmic axis
-SMALL_SHARE = 0.1  # of the largest value: smaller ones are close to each other on an even axis
-FLAT_SHARE = 0.5  # of the highest: an axis of lines that are all higher does not begin at zero
+DECADES = 2  # values that span as many powers of ten may be drawn on a logarithmic axis
+SMALL_SHARE = 0.1  # of the largest value: smaller ones are close to each other on a linear axis
+FLAT_SHARE = 0.5  # of the highest value: where all are higher, the axis does not begin at zero
 # Metrics that change gradually with a size or a queue; others are counts, or wait for a flight.
 GRADUAL = ("total_ms", "latency_ms", "goodput_kbps")
 STEP_PART = 0.1  # a rise of more than this share of the curve's height is a step
-ONE_ROUND_TRIP = "handshake_round_trips"
+HANDSHAKE_METRIC = "handshake_round_trips"  # whose sentence names the smallest windows
 # The metrics that the model predicts.
 PREDICTED: Mapping[str, Callable[[Prediction], float]] = {
     "total_ms": lambda prediction: prediction.total_ms,
@@ -238,7 +239,7 @@ def _table(figure: Figure, values: CellMeans) -> Table:
 
 def _sentence(figure: Figure, values: CellMeans) -> str:
     """A sentence on the range of each line; or on the smallest windows for one round trip."""
-    if figure.metric == ONE_ROUND_TRIP and values.of == "initcwnd":
+    if figure.metric == HANDSHAKE_METRIC and values.of == "initcwnd":
         return _smallest_windows(values)
     metric, parts = quantity(figure.metric), []
     for line in values.lines:
@@ -278,7 +279,7 @@ def _style(figure: Figure, curves: Sequence[Line]
 def _is_log(across: Sequence[float]) -> bool:
     """Whether values are drawn on a logarithmic axis: far apart, and most of them small.
 
-    On it, values of which only the least is small would run into each other at the right.
+    Where only the least value is small, such an axis would crowd the others at its right end.
     """
     most = max(across)
     is_small = [value < most * SMALL_SHARE for value in across]

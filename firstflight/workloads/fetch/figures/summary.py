@@ -39,11 +39,13 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
+    """How many records count; and how many of the others there are, by reason."""
     counting = sum(record.counts for record in records)
-    failed = sum(not record.ok and not record.failed_as_expected for record in records)
+    failed_transfers = sum(not record.ok and not record.failed_as_expected for record in records)
     skipped = sum(record.was_skipped for record in records)
-    wrong = len(records) - counting - failed - skipped - _expected(records)
-    return counting, Excluded(failed, wrong, skipped=skipped)
+    others = len(records) - counting - _expected(records)
+    failed_verdicts = others - failed_transfers - skipped
+    return counting, Excluded(failed_transfers, failed_verdicts, skipped=skipped)
 
 
 def _expected(records: Sequence[Record]) -> int:
