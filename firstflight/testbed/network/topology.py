@@ -191,14 +191,10 @@ class Star:
         return sum(qdisc.queued for qdisc in chain(*installed.values()) if qdisc.is_root)
 
     @property
-    def rtt_s(self) -> float:
-        """The path's round-trip time without a queue; 0 before a path is installed."""
-        return self.installed.rtt_ms / 1000 if self.installed else 0.0
-
-    @property
     def pause_s(self) -> float:
         """How long to wait for packets under way before looking again: a quarter of the RTT."""
-        return max(self.rtt_s / 4, LEAST_PAUSE_S)
+        rtt_ms = self.installed.rtt_ms if self.installed else 0.0
+        return max(rtt_ms / 4000, LEAST_PAUSE_S)
 
     def drain(self, deadline_s: float) -> None:
         """Wait until no packet is under way.
