@@ -63,8 +63,8 @@ class FetchBench:
             self.star.server, project, "firstflight.testbed.hosts.http_server",
             "--address", SERVER_IP, "--secure-port", str(SECURE_PORT))
         self.chains = Chains(folder, self.server, SERVER_IP)
-        # Started before any trial: BBR's times in a guest's first trials differed by 0.5 µs from run
-        # to run on a busy machine where it started with the first trial that needed it.
+        # Started before any trial. Where it started with the first trial that needed it, a trace
+        # with BBR differed by 0.5 µs from run to run on a busy machine.
         self.client = LineProcess.python(
             self.star.client, project, "firstflight.testbed.hosts.http_client")
         self.client_network = Network(self.star.client.pid)
