@@ -237,12 +237,11 @@ def what_if_trials(changes: Iterable[WindowChange[T, R]], what_ifs: WhatIfs[T, R
     return list(wanted)
 
 
-def _in_order_of_need(changes: Iterable[WindowChange[T, R]], what_ifs: WhatIfs[T, R]
+def _in_order_of_need(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R]
                       ) -> list[WindowChange[T, R]]:
     """Effects whose reason is not known, then all others; of equal ones first one of each size."""
     met: Counter[tuple[float, float]] = Counter()
     places: list[tuple[bool, int]] = []
-    changes = [*changes]
     for change in changes:
         times_ms = round(change.saved.base.value, 1), round(change.saved.experiment.value, 1)
         places.append((not _is_unknown(change, what_ifs), met[times_ms]))

@@ -360,6 +360,12 @@ def answer_request(request: Mapping[str, Any], folder: Path, run: Run = run_prog
     return {"fetches": fetches}
 
 
+def import_library() -> None:
+    """Import curl's library where it is installed; else each fetch reports that it is not."""
+    with contextlib.suppress(ImportError):
+        importlib.import_module("pycurl")
+
+
 def load(program: str, preload: Sequence[str], folder: Path) -> Run:
     """Load a program before the first fetch that counts; return how curl is started from then on.
 
@@ -370,8 +376,7 @@ def load(program: str, preload: Sequence[str], folder: Path) -> Run:
     if program == "libcurl":
         import site
         site.main()  # started with -S, for speed: only this needs Debian's packages
-        with contextlib.suppress(ImportError):
-            importlib.import_module("pycurl")
+        import_library()
     elif program == "curl":
         with contextlib.suppress(OSError):
             if preload:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import importlib
 import os
 import resource
 import time
@@ -68,7 +66,7 @@ class FetchBench:
         self.client = LineProcess.python(
             self.star.client, project, "firstflight.testbed.hosts.http_client")
         self.client_network = Network(self.star.client.pid)
-        self.loaded: set[str] = set()  # programs, each by its process
+        self.loaded: set[str] = set()  # programs, by client.py
         self.external: ExternalServers | None = None  # once a trial wants one
 
         self.taps = {"client": Tap(self.star.client.pid, "client-eth0"),
@@ -100,8 +98,7 @@ class FetchBench:
         # ones.
         self.server.discard()
         if is_fetched_here(trial):
-            with contextlib.suppress(ImportError):  # the fetch says so
-                importlib.import_module("pycurl")
+            http_client.import_library()
         else:
             self._load(trial["client"])
         self._set_sysctls(**sysctls_of(trial, self.requested_sysctls))

@@ -10,6 +10,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
+from firstflight.base.files import write_all
 from firstflight.net import bpf
 from firstflight.net.headers import ETHERNET_BYTES
 from firstflight.net.pcap import HEADER, RECORD, SNAP_BYTES
@@ -157,7 +158,8 @@ class Capture:
     def __init__(self, path: Path) -> None:
         """Create the file. Raises OSError."""
         self.file = path.open("wb", buffering=0)
-        self.bytes = self._append(HEADER)  # which it has so far
+        self.bytes = 0  # which it has so far
+        self._append(HEADER)
 
     def add(self, taps: Iterable[Tap], streams: TlsStreams | None = None) -> CapturePlace:
         """Append the packets of taps; return their place in the file (testbed/job.py).
@@ -168,18 +170,15 @@ class Capture:
         for tap in taps:
             records += tap.records(streams)
         offset = self.bytes
-        added = self._append(b"".join(records))
-        self.bytes += added
-        return {"offset": offset, "bytes": added, "packets": len(records)}
+        self._append(b"".join(records))
+        return {"offset": offset, "bytes": self.bytes - offset, "packets": len(records)}
 
     def close(self) -> None:
         self.file.close()
 
-    def _append(self, data: bytes) -> int:
-        rest = memoryview(data)
-        while rest:
-            rest = rest[self.file.write(rest):]
-        return len(data)
+    def _append(self, data: bytes) -> None:
+        write_all(self.file, data)
+        self.bytes += len(data)
 
 
 def sample_filter(every_port: int, hosts: Sequence[str]) -> list[bpf.Instruction]:

@@ -30,6 +30,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from firstflight.base.files import write_all
 from firstflight.testbed.bench import Bench, BenchMaker, Lacking, ProgramEnded, WorkerError
 from firstflight.testbed.messages import BROWSED_PAGE, Job, Line, trials_file
 from firstflight.testbed.network.kernel import KernelLacks, NetworkError
@@ -189,10 +190,8 @@ class Worker:
     def write(self, line: Line) -> None:
         """Append a line. Raises OSError, also if only a part of it could be written."""
         whole = json.dumps(line).encode() + b"\n"
-        rest = memoryview(whole)
         try:
-            while rest:
-                rest = rest[self.out.write(rest):]
+            write_all(self.out, whole)
         except OSError:
             self.out.truncate(self.written)
             raise
