@@ -29,15 +29,19 @@ PAGE = "page_ms"
 SAME_LOADS_MS = 0.1  # loads of a page in a browser that differ by less are alike
 SAME_MS = 0.05  # pages that differ by less take equally long
 BUSY = 0.95  # a link that sends for this share of the time is the limit
-# The fields that distinguish settings, in this order: the first of those that vary together.
+# The fields of a trial that distinguish settings. Of fields that vary together, a label names only
+# the one that stands first here.
 _FIRST = ("part", "page", "http", "client", "connections", "rtt_ms", "bandwidth_kbps",
           "uplink_kbps", "queue_packets", "loss_percent", "congestion_control", "server")
-_DISTINCT = (*_FIRST, *(row.field for name, row in PARAMETERS.items()
-                        if name in OF_SETTING and row.field not in _FIRST))
+_DISTINGUISHING = (*_FIRST, *(row.field for name, row in PARAMETERS.items()
+                              if name in OF_SETTING and row.field not in _FIRST))
 
 
 def setting_of(trial: PageTrial) -> PageTrial:
-    """The trial without its window, repeat and seed, and without what is drawn."""
+    """The trial without its window, repeat and seed, and without what is drawn.
+
+    It is equal for all trials of one setting.
+    """
     return replace(trial, scenario="", initcwnd=0, repeat=0, seed=0, objects=(),
                    shared_certificates=(), phase_ms=None, **NOT_DRAWN)
 
@@ -47,18 +51,19 @@ class WindowTimes:
     """The pages of one setting under one window."""
 
     window: int
-    records: tuple[PageRecord, ...]  # those that count
-    excluded: int = 0  # how many others there are
+    records: tuple[PageRecord, ...]  # only records that count
+    excluded: int = 0  # how many records do not count
 
     def mean(self, column: str) -> float | None:
         """The mean of a column over the repeats; None where one of them has no value."""
         values = [getattr(record, column) for record in self.records]
         return None if not values or None in values else sum(values) / len(values)
 
-    def varying(self, column: str = PAGE) -> tuple[PageRecord, ...]:
-        """Its records; only the first one where all are alike.
+    def distinct_records(self, column: str = PAGE) -> tuple[PageRecord, ...]:
+        """All records that count, or only the first one where a time is alike in all of them.
 
-        In a browser loads are alike whose times differ by SAME_LOADS_MS at most.
+        Times of loads in a browser are alike where they differ by less than SAME_LOADS_MS, other
+        times where they differ by less than VARIES_MS.
         """
         times_ms = [getattr(record, column) or 0.0 for record in self.records]
         same_ms = SAME_LOADS_MS if self.records and self.records[0].trial.site else VARIES_MS
@@ -67,10 +72,10 @@ class WindowTimes:
 
     def estimate(self, column: str) -> Estimate | None:
         """The mean of a time in ms; None where a record has none."""
-        values = [getattr(record, column) for record in self.varying(column)]
+        values = [getattr(record, column) for record in self.distinct_records(column)]
         return None if not values or None in values else estimate(values)
 
-    def ends(self, column: str) -> tuple[float, float] | None:
+    def value_range(self, column: str) -> tuple[float, float] | None:
         """The least and the largest value of a column; None where a record has none."""
         values = [getattr(record, column) for record in self.records]
         return None if not values or None in values else (min(values), max(values))
@@ -78,7 +83,7 @@ class WindowTimes:
     @property
     def page(self) -> Estimate:
         """The time of the whole page in ms."""
-        return estimate([record.page_ms or 0.0 for record in self.varying()])
+        return estimate([record.page_ms or 0.0 for record in self.distinct_records()])
 
     @property
     def idle_share(self) -> float:
@@ -92,28 +97,28 @@ class WindowTimes:
 
 @dataclass(frozen=True)
 class Setting:
-    """The pages of one setting."""
+    """The pages of one setting under all windows."""
 
-    trial: PageTrial  # one of its trials
-    windows: Mapping[int, WindowTimes]  # all that were requested, the baseline first
+    trial: PageTrial  # one trial of the setting
+    windows: Mapping[int, WindowTimes]  # by requested window, the baseline first
 
     @property
     def counting(self) -> list[WindowTimes]:
-        """The windows with at least one page that counts."""
+        """The windows under which at least one page counts."""
         return [times for times in self.windows.values() if times.records]
 
     def saved(self, window: int, column: str = PAGE) -> Difference | None:
-        """A time with the baseline less the same time with a window, over paired repeats.
+        """How much earlier a time is with a window than with the baseline, over paired repeats.
 
-        None where no pair counts. The pages of a pair have the same losses, and their loads begin
-        in the same phase of a browser's frame.
+        The pages of a pair have the same losses, and their loads begin in the same phase of a
+        browser's frame. None where no pair counts.
         """
         return _saved(next(iter(self.windows.values())), self.windows[window], column)
 
     def effect(self, window: int) -> int:
         """1 where the page is there earlier than with the baseline, −1 where it is there later.
 
-        0 where that is not sure.
+        0 where neither is sure.
         """
         saved = self.saved(window)
         if saved is None or abs(saved.absolute.value) <= SAME_MS:
@@ -124,14 +129,14 @@ class Setting:
 
     @property
     def fastest(self) -> WindowTimes:
-        """The window with the shortest time; the first one within SAME_MS of it.
+        """The first window whose page takes at most SAME_MS more than the shortest page.
 
-        The baseline where no other window is earlier for sure.
+        Only the baseline is compared, and windows whose page is earlier for sure.
         """
-        first, *others = self.counting
-        counting = [first, *(times for times in others if self.effect(times.window) > 0)]
-        least = min(times.page.value for times in counting)
-        return next(times for times in counting if times.page.value <= least + SAME_MS)
+        baseline, *others = self.counting
+        candidates = [baseline, *(times for times in others if self.effect(times.window) > 0)]
+        least_ms = min(times.page.value for times in candidates)
+        return next(times for times in candidates if times.page.value <= least_ms + SAME_MS)
 
 
 def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
@@ -149,13 +154,16 @@ def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
 
 
 def _saved(base: WindowTimes, other: WindowTimes, column: str = PAGE) -> Difference | None:
-    """A time in one setting less the same time in another, over paired repeats."""
+    """A time of the base less the same time of the other, over paired repeats.
+
+    None where no pair counts.
+    """
     both = (base, other)
-    # With one window that varies, each of its pages has a pair.
-    varies = any(len(times.varying(column)) > 1 for times in both)
+    # Where the time varies on one side only, each of its repeats still needs its partner.
+    varies = any(len(times.distinct_records(column)) > 1 for times in both)
     rows = []
     for side, times in enumerate(both):
-        for record in times.records if varies else times.varying(column):
+        for record in times.records if varies else times.distinct_records(column):
             value = getattr(record, column)
             if value is not None:
                 rows.append(Row(None, side, unit=record.trial.repeat, weight=1.0, value=value))
@@ -166,24 +174,24 @@ def _saved(base: WindowTimes, other: WindowTimes, column: str = PAGE) -> Differe
 
 
 def kernel_changes(settings: Sequence[Setting], titles: Mapping[str, str]) -> list[KernelChange]:
-    """What each further kernel changes of each page, under each window.
+    """How each further kernel changes the time of each page, under each window.
 
-    titles: of sweeps and pages, by name.
+    titles: the titles of sweeps and pages, by name.
     """
     def without_kernel(setting: Setting) -> PageTrial:
         return replace(setting_of(setting.trial), kernel="", module_parameter="")
 
     by_cell = grouped([setting for setting in settings if setting.counting], without_kernel)
-    places = labels([first for first, *_ in by_cell.values()], titles)
+    cell_labels = labels([first for first, *_ in by_cell.values()], titles)
     changes = []
-    for place, (base, *others) in zip(places, by_cell.values()):
+    for cell_label, (base, *others) in zip(cell_labels, by_cell.values()):
         for other in others:
             pair = pair_words(base.trial, other.trial)
             for window, times in other.windows.items():
                 if window not in base.windows:
                     continue
-                iw = f"IW {window}" if len(other.windows) > 1 else ""
-                where = ", ".join(filter(None, (place, iw)))
+                window_label = f"IW {window}" if len(other.windows) > 1 else ""
+                where = ", ".join(filter(None, (cell_label, window_label)))
                 saved = _saved(base.windows[window], times)
                 if saved is not None:
                     changes.append(KernelChange(pair, where, saved))
@@ -191,25 +199,31 @@ def kernel_changes(settings: Sequence[Setting], titles: Mapping[str, str]) -> li
 
 
 def labels(settings: Sequence[Setting], titles: Mapping[str, str]) -> list[str]:
-    """What distinguishes each setting, in words. titles: of sweeps and pages, by name."""
+    """What distinguishes each setting, in words.
+
+    titles: the titles of sweeps and pages, by name.
+    """
     trials = [setting.trial for setting in settings]
     values = {}
-    for name in _DISTINCT:
+    for name in _DISTINGUISHING:
         values[name] = [getattr(trial, name) for trial in trials]
     names = varied(values)
 
     distinct = []
     for trial in trials:
-        words = [_named(name, trial, titles) for name in names]
+        words = [_name_value(name, trial, titles) for name in names]
         distinct.append(", ".join(filter(None, words)))
     return distinct
 
 
-def _named(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
-    """A value of a trial with its name, such as "RTT 20 ms"; "" where it is not worth a word."""
+def _name_value(name: str, trial: PageTrial, titles: Mapping[str, str]) -> str:
+    """The value of a trial's field with its name, such as "RTT 20 ms".
+
+    "" where there is nothing to say, as for the number of connections over HTTP/2.
+    """
     value = getattr(trial, name)
 
-    # Values that have words of their own.
+    # Fields that are not written as name, value, and unit.
     if name == "http":
         return "HTTP/2" if trial.http == HTTP_2 else "HTTP/1.1"
     if name == "client":
@@ -235,7 +249,7 @@ def objects_of(folder: Path, record: PageRecord) -> list[ObjectTimes]:
 
 
 def parse_times(record: PageRecord, objects: Sequence[ObjectTimes]) -> list[float]:
-    """How long the client had to wait between the name of each object and its request, in ms.
+    """How long the client had to wait before it requested each object that it knew of, in ms.
 
     0 in a browser, which decides itself when it requests an object.
     """
@@ -247,7 +261,8 @@ def parse_times(record: PageRecord, objects: Sequence[ObjectTimes]) -> list[floa
 def mean_parts(objects: Sequence[ObjectTimes], parse_ms: Sequence[float]) -> tuple[float, ...]:
     """Mean times in ms over all objects but the document.
 
-    They are the wait for a connection, the wait for the first byte, and the time to arrive.
+    They are the wait for a connection, the wait for the first byte, and the time to arrive: each
+    is 0 where the page has only a document.
     """
     rows = []
     for times, parsed_ms in list(zip(objects, parse_ms))[1:]:
@@ -258,11 +273,14 @@ def mean_parts(objects: Sequence[ObjectTimes], parse_ms: Sequence[float]) -> tup
 
 def waterfall_sentence(windows: Sequence[int], parts: Sequence[Sequence[float]], pages: int = 1
                        ) -> str:
-    """Where the objects of a waterfall spend their time. pages: measured of each window."""
+    """Where the objects of a waterfall spend their time.
+
+    parts: for each window the times of mean_parts. pages: how many were measured with each window.
+    """
     waits = any(round(part[0], 1) for part in parts)
     named = []
-    for window, (free_ms, first_byte_ms, arriving_ms) in zip(windows, parts):
-        connection = f"{format_brief(free_ms)} ms for a connection and " if waits else ""
+    for window, (connection_ms, first_byte_ms, arriving_ms) in zip(windows, parts):
+        connection = f"{format_brief(connection_ms)} ms for a connection and " if waits else ""
         named.append(f"with {window} segments an object waits {connection}"
                      f"{format_brief(first_byte_ms)} ms for its first byte, and takes"
                      f" {format_brief(arriving_ms)} ms to arrive")

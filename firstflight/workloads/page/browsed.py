@@ -1,8 +1,8 @@
 """Judges pages that were loaded in a browser: compares what it reports with packets and server.
 
-The browser finds the page's requests itself, so none is requested by a trial. Its times are
-compared with the packets, its contents with the recording, and its requests with those that the
-server had.
+The browser finds itself what to request, so a trial has no list of objects. The times that the
+browser reports are compared with the packets, its contents with the recording, and its requests
+with the requests that reached the server.
 """
 
 from __future__ import annotations
@@ -35,11 +35,13 @@ from firstflight.workloads.page.record import FILE, PageEvidence, PageRecord, fi
 from firstflight.workloads.page.timing import ConnectionTimes, Loaded, new_data
 from firstflight.workloads.page.trial import PageTrial
 
-MOST_RESUMED_BYTES = 600  # of the server's messages up to its Finished, without certificates
-PHASE_MS = 1.0  # between the requested phase and that of the document's request
-READ_MS = 1.0  # from the last byte's arrival until the browser has read a response
-CLIENT_WINDOW = 10  # segments of the client's kernel (TCP_INIT_CWND)
-PROXIED_BYTES = 8192  # nginx has at least so much of a longer answer when it writes
+# In a resumed session the server sends no certificates: its messages up to its Finished are small.
+MOST_RESUMED_BYTES = 600
+PHASE_MS = 1.0  # the most between the requested phase and that of the document's request
+READ_MS = 1.0  # the most from the last byte's arrival until the browser has read a response
+CLIENT_WINDOW = 10  # segments: the initial window of the client's kernel (TCP_INIT_CWND)
+PROXIED_BYTES = 8192  # of a longer answer nginx has at least so many when it writes
+# Charsets of texts whose header names none, or a wrong one.
 _CHARSETS = ("utf-8-sig", "cp1252")
 
 
@@ -48,10 +50,11 @@ class BrowsedEvidence(PageEvidence):
     """What was observed of a page in a browser."""
 
     matched: Sequence[Matched] = ()  # the browser's requests, in their order
-    extra: Sequence[Served] = ()  # requests that the server had and the browser does not report
+    extra: Sequence[Served] = ()  # requests that reached the server and the browser does not report
 
     @property
     def load(self) -> BrowserLoad:
+        """What the browser reports of the load."""
         return self.observation["load"]
 
     @cached_property
@@ -87,7 +90,7 @@ def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: M
     """The evidence of an observed load. Raises CaptureError where something is missing."""
     load = observed.content["load"]
     matched, extra = match(load["requests"], served_of(observed.content))
-    arrived = [each for each in matched if each.has_arrived]
+    arrived = [request for request in matched if request.has_arrived]
     if not arrived or load["load_ms"] is None:
         raise CaptureError("the browser reports no request that was answered")
 
@@ -103,7 +106,9 @@ def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: M
 
 
 def _record_of(evidence: BrowsedEvidence) -> PageRecord:
-    """The record of a load, before its verdict. Its document is what redirects lead to."""
+    """The record of a load, before its verdict. The document is the first answer that is no
+    redirect.
+    """
     load = evidence.load
     requests = [matched.request for matched in evidence.arrived]
     document = next((request for request in requests if not is_redirect(request)), None)
@@ -130,7 +135,7 @@ def _recording(digest: str) -> Recording:
 
 
 def _compare_requests(evidence: BrowsedEvidence) -> Iterator[Comparison]:
-    """Each answer that the browser had came from the server, and the browser had each."""
+    """Each answer that the browser reports came from the server, and it reports all of these."""
     lost = []
     for matched in evidence.matched:
         request = matched.request
@@ -146,7 +151,7 @@ def _compare_requests(evidence: BrowsedEvidence) -> Iterator[Comparison]:
 
 
 def _compare_status(evidence: BrowsedEvidence) -> Iterator[Comparison]:
-    """The browser had the status that the server sent."""
+    """The browser reports the status that the server sent."""
     wrong = []
     for matched in evidence.arrived:
         request, served = matched.request, matched.served
@@ -156,10 +161,10 @@ def _compare_status(evidence: BrowsedEvidence) -> Iterator[Comparison]:
 
 
 def _compare_contents(evidence: BrowsedEvidence) -> Iterator[Comparison]:
-    """What the page got is what was recorded.
+    """The contents that the page got are those that were recorded.
 
-    Its length is compared, and its SHA-256 where the browser still had the content. A browser may
-    report no content of a redirect.
+    Their lengths are compared, and a SHA-256 where the browser still had the content. A browser
+    may report no content of a redirect.
     """
     recorded = _recording(evidence.trial.site).answers
     wrong = []
@@ -181,14 +186,17 @@ def _compare_contents(evidence: BrowsedEvidence) -> Iterator[Comparison]:
 
 @lru_cache(maxsize=1 << 12)
 def digests_of(answer: Answer) -> frozenset[str]:
-    """The SHA-256 of an answer's content, and of its text in UTF-8, as browsers return texts."""
-    kind = dict(answer.headers).get("content-type", "")
-    named = kind.partition("charset=")[2].partition(";")[0].strip("\"' ")
+    """Each SHA-256 that a browser may report of an answer's content.
+
+    A browser returns a text in UTF-8, whatever the charset in which it came.
+    """
+    content_type = dict(answer.headers).get("content-type", "")
+    named_charset = content_type.partition("charset=")[2].partition(";")[0].strip("\"' ")
     contents = {answer.content}
-    for charset in filter(None, (named, *_CHARSETS)):
+    for charset in filter(None, (named_charset, *_CHARSETS)):
         try:
             contents.add(answer.content.decode(charset, "replace").encode())
-        except LookupError:  # the header names an unknown one
+        except LookupError:  # the header names an unknown charset
             continue
     return frozenset(hashlib.sha256(content).hexdigest() for content in contents)
 
@@ -196,7 +204,7 @@ def digests_of(answer: Answer) -> frozenset[str]:
 def _compare_bytes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
     """Each connection carried at least the bodies of its answers.
 
-    It also carries headers, frames of HTTP/2, and what TLS adds.
+    How many bytes headers, frames of HTTP/2, and TLS add is not known.
     """
     for number, connection in enumerate(evidence.connections.values(), start=1):
         bodies = sum(loaded.report["size"] for loaded in connection.objects)
@@ -208,8 +216,8 @@ def _compare_bytes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
 def _compare_handshakes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
     """The server's first messages have the chain, unless the browser resumes a session.
 
-    Over HTTP/1.1 a further connection may resume one, by a ticket of a connection whose handshake
-    ended earlier.
+    Over HTTP/1.1 a further connection may resume a session, by a ticket from a connection whose
+    handshake ended earlier.
     """
     trial = evidence.trial
     has_session = False
@@ -239,7 +247,7 @@ def _in_order_of_handshakes(evidence: BrowsedEvidence) -> list[tuple[int, Connec
 
 
 def _compare_tls_records(evidence: BrowsedEvidence) -> Iterator[Comparison]:
-    """The records of each connection are full, but where an answer ends or pauses.
+    """The records of each connection are full, except where an answer ends or pauses.
 
     Over HTTP/2 nginx may send a frame of its own for each answer.
     """
@@ -259,12 +267,13 @@ def _compare_tls_records(evidence: BrowsedEvidence) -> Iterator[Comparison]:
 
 
 def _compare_times(evidence: BrowsedEvidence) -> Iterator[Comparison]:
+    """Packets show each time that the browser reports."""
     wrong = list(_time_faults(evidence, verify.CLIENT_MS[evidence.exact]))
     yield Comparison(not wrong, f"{len(wrong)} times that no packet has{examples(wrong)}", "none")
 
 
 def _time_faults(evidence: BrowsedEvidence, allowed_ms: float) -> Iterator[str]:
-    """Times that the browser reports and its packets do not show, in words."""
+    """The times that the browser reports and no packet shows, in words."""
     wire_bytes = [matched.request["wire_bytes"] for matched in evidence.arrived]
     for connection in evidence.connections.values():
         least_bytes = _handshake_bytes(evidence.trial, connection)
@@ -276,7 +285,10 @@ def _time_faults(evidence: BrowsedEvidence, allowed_ms: float) -> Iterator[str]:
 
 
 def _handshake_bytes(trial: PageTrial, connection: ConnectionTimes) -> int:
-    """How many bytes the server at least sends before its first answer: flight and tickets."""
+    """The least number of bytes that the server sends before its first answer.
+
+    These are its messages up to its Finished, and tickets.
+    """
     if connection.flight_bytes < trial.chain_bytes:  # a resumed session may have no ticket
         return connection.flight_bytes
     least_ticket_bytes, _ = records.TICKET_BYTES
@@ -285,11 +297,11 @@ def _handshake_bytes(trial: PageTrial, connection: ConnectionTimes) -> int:
 
 def _faults_of(evidence: BrowsedEvidence, connection: ConnectionTimes, loaded: Loaded, *,
                least_bytes: int, allowed_ms: float) -> Iterator[str]:
-    """The times of one request that packets do not show, in words.
+    """The times of one request that no packet shows, in words.
 
-    A request leaves when data leaves, or is held by the client's window. A response begins and
-    ends when data arrives. The end may be READ_MS later: the browser reads a large response in
-    parts. least_bytes: so many had to arrive on the connection before the end.
+    A request leaves when data leaves, unless the client's window holds it back. A response begins
+    and ends when data arrives. The end may be READ_MS later: the browser reads a large response in
+    parts. least_bytes: how many bytes have to arrive on the connection before the response ends.
     """
     begun_ns, at_client = evidence.load["begun_ns"], connection.exchange.at_client
     start_ms = loaded.time_ms("start_ms")
@@ -301,7 +313,7 @@ def _faults_of(evidence: BrowsedEvidence, connection: ConnectionTimes, loaded: L
 
     for name, later_ms in (("first_byte_ms", 0.0), ("end_ms", READ_MS)):
         at_ns = begun_ns + round(loaded.time_ms(name) * MS)
-        if order.near(connection, at_ns, allowed_ms, later_ms=later_ms) is None:
+        if order.arrival_near(connection, at_ns, allowed_ms, later_ms=later_ms) is None:
             yield f"{name} {loaded.time_ms(name):.3f}"
 
     end_ms = loaded.time_ms("end_ms")
@@ -310,9 +322,9 @@ def _faults_of(evidence: BrowsedEvidence, connection: ConnectionTimes, loaded: L
 
 
 def is_held(at_client: Sequence[Segment], start_ns: int, allowed_ms: float) -> bool:
-    """Whether the client's window holds a request back from then until something arrives.
+    """Whether the client's window holds a request back from start_ns until something arrives.
 
-    at_client: the segments of a connection. The window has CLIENT_WINDOW segments, or more: until
+    at_client: the segments of a connection. The window has at least CLIENT_WINDOW segments: until
     so many are on their way, TCP sends at once.
     """
     sent = new_data(at_client)
@@ -330,11 +342,12 @@ def is_held(at_client: Sequence[Segment], start_ns: int, allowed_ms: float) -> b
 def arrived_bytes(connection: ConnectionTimes, at_ns: int) -> int:
     """How many bytes had arrived without a gap by a time."""
     ends, times = connection.steps
+    # The sequence number of the first byte is 1.
     return ends[bisect_right(times, at_ns) - 1] - 1
 
 
 def _compare_phase(evidence: BrowsedEvidence) -> Iterator[Comparison]:
-    """The document was requested in the phase of a frame that the trial requests."""
+    """The document was requested in that phase of a frame which the trial asks for."""
     requested_ms = evidence.trial.phase_ms
     if requested_ms is None:
         return
@@ -347,7 +360,7 @@ def _compare_phase(evidence: BrowsedEvidence) -> Iterator[Comparison]:
 def _compare_causes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
     """The server sends when a packet came, an answer was due, or a timer fired.
 
-    What a page requests, and when, its scripts decide; so only the server is judged.
+    Only the server is judged: a page's scripts decide what the browser requests, and when.
     """
     is_judged = evidence.path is not None and evidence.tick_ns and evidence.known_kernel
     if not is_judged or evidence.trial.paces:
@@ -359,7 +372,8 @@ def _compare_causes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
 
     without_cause: list[Segment] = []
     for port, exchange in evidence.exchanges.items():
-        # An answer that is due counts as a packet that comes then.
+        # An answer that is due counts as a packet that arrives at that time: a copy of the first
+        # packet from the client stands for it.
         came = next((segment for segment in exchange.at_server if not segment.to_client), None)
         causes = [] if came is None else [came._replace(time_ns=at_ns) for at_ns in due_ns[port]]
         at_server = sorted((*causes, *exchange.at_server), key=lambda segment: segment.time_ns)
@@ -369,7 +383,7 @@ def _compare_causes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
 
 
 def _has_phase(record: PageRecord) -> bool:
-    """Whether a whole page was requested in a phase of a frame."""
+    """Whether the whole page arrived, and its trial asks for a phase of a frame."""
     return is_whole(record) and record.trial.phase_ms is not None
 
 

@@ -1,4 +1,4 @@
-"""What a browser's loads of a page show besides their times: requests, paints and their range."""
+"""What the loads of a page in a browser show besides the time of the page: requests and paints."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _PAINTS = {FIRST_PAINT: "first contentful paint", LARGEST_PAINT: "largest conten
 
 
 def paint_tables(settings: Sequence[Setting], names: Sequence[str]) -> list[Table]:
-    """A table of mean and range of both paints, a row for each setting and window; [] without any.
+    """One table with mean and range of both paints, a row for each setting and window.
 
-    names: of the settings.
+    names: what distinguishes each setting, in words. [] where no load has a paint.
     """
     rows: list[tuple[Cell, ...]] = []
     for setting, name in zip(settings, names):
@@ -34,10 +34,10 @@ def paint_tables(settings: Sequence[Setting], names: Sequence[str]) -> list[Tabl
         return []
 
     columns = [Column("", is_text=True), Column("IW", digits=0)]
-    for what in _PAINTS.values():
-        columns += [Column("mean", "ms", group=what), Column("least", "ms", group=what),
-                    Column("most", "ms", group=what),
-                    Column("earlier", "ms", group=what, signed=True)]
+    for paint in _PAINTS.values():
+        columns += [Column("mean", "ms", group=paint), Column("least", "ms", group=paint),
+                    Column("most", "ms", group=paint),
+                    Column("earlier", "ms", group=paint, signed=True)]
     columns.append(Column("loads", digits=0))
     return [Table("Paints, over loads at drawn phases of a frame", tuple(columns), tuple(rows)
                   ).without_empty()]
@@ -45,18 +45,18 @@ def paint_tables(settings: Sequence[Setting], names: Sequence[str]) -> list[Tabl
 
 def _paint_cells(setting: Setting, times: WindowTimes, column: str) -> tuple[Cell, ...]:
     """The cells of a paint: mean, least, most, and how much earlier than with the baseline."""
-    ends = times.ends(column)
-    if ends is None:
+    least_and_most = times.value_range(column)
+    if least_and_most is None:
         return (None,) * 4
     earlier: Cell = ""
     if times is not next(iter(setting.windows.values())):
         saved = setting.saved(times.window, column)
         earlier = None if saved is None else saved.absolute
-    return (times.estimate(column), *ends, earlier)
+    return (times.estimate(column), *least_and_most, earlier)
 
 
 def panel(folder: Path, record: PageRecord) -> ObjectPanel:
-    """The waterfall of a load: a row for each request, and its moments.
+    """The waterfall of a load: a row for each request, and marks at paints and events.
 
     Raises FirstFlightError where the file of its requests is missing.
     """
@@ -69,6 +69,7 @@ def panel(folder: Path, record: PageRecord) -> ObjectPanel:
         first_byte_ms = end_ms if request.first_byte_ms is None else request.first_byte_ms
         opens = request.connection > 0 and request.connection not in opened
         opened.add(request.connection)
+        # When the browser knew of an object is not known: the bar begins with the request.
         bars.append(ObjectBar(start_ms, start_ms, sent_ms, first_byte_ms=first_byte_ms,
                               end_ms=end_ms, opens=opens, host=request.host))
 
@@ -82,9 +83,9 @@ def panel(folder: Path, record: PageRecord) -> ObjectPanel:
 
 
 def browser_notes(setting: Setting, place: str) -> list[str]:
-    """What the browser requested, what of that the recording lacks, and when it painted.
+    """How many requests the browser made, how many the recording lacks, and when it painted.
 
-    place: the setting in front of each sentence, "" for the only one.
+    place: names the setting in front of each sentence; "" for the only setting.
     """
     counting = setting.counting
     requests = [f"{times.records[0].requests or 0} requests with {times.window}"
@@ -101,17 +102,19 @@ def browser_notes(setting: Setting, place: str) -> list[str]:
 
 
 def _paint_notes(counting: Sequence[WindowTimes], place: str) -> list[str]:
-    """When the page is painted, in a sentence with its ranges."""
+    """One sentence on when the page is painted, with ranges; [] where no load has a paint."""
     parts, has_range = [], False
-    for column, what in _PAINTS.items():
+    for column, paint in _PAINTS.items():
         words = []
         for times in counting:
-            ends = times.ends(column)
-            if ends is not None:
-                words.append(f"{_ranged(times, column, ends)} with {times.window}")
-                has_range |= ends[1] - ends[0] > SAME_LOADS_MS
+            least_and_most = times.value_range(column)
+            if least_and_most is not None:
+                least, most = least_and_most
+                paint_time = _format_with_range(times.mean(column), least, most)
+                words.append(f"{paint_time} with {times.window}")
+                has_range |= most - least > SAME_LOADS_MS
         if words:
-            parts.append(f"the {what} comes after {join_words(words)}")
+            parts.append(f"the {paint} comes after {join_words(words)}")
     if not parts:
         return []
 
@@ -126,10 +129,9 @@ def _paint_notes(counting: Sequence[WindowTimes], place: str) -> list[str]:
     return [f"{place}{', '.join(parts)}; {how}."]
 
 
-def _ranged(times: WindowTimes, column: str, ends: tuple[float, float]) -> str:
-    """The mean of a column with its range, where it has one: such as "490 ms (484 to 496)"."""
-    low, high = ends
-    mean = format_brief(times.mean(column))
-    if high - low <= SAME_LOADS_MS:
+def _format_with_range(mean_ms: float | None, least_ms: float, most_ms: float) -> str:
+    """A mean with its range, such as "490 ms (484 to 496)"; only the mean where all are alike."""
+    mean = format_brief(mean_ms)
+    if most_ms - least_ms <= SAME_LOADS_MS:
         return f"{mean} ms"
-    return f"{mean} ms ({format_brief(low)} to {format_brief(high)})"
+    return f"{mean} ms ({format_brief(least_ms)} to {format_brief(most_ms)})"

@@ -1,4 +1,4 @@
-"""The requests of a page in a browser: as the browser reports them, and as the server had them."""
+"""The requests of a page in a browser: the browser's report of each, and the server's."""
 
 from __future__ import annotations
 
@@ -13,13 +13,14 @@ from typing import NamedTuple
 from firstflight.testbed.messages import BrowserRequest, Download, Observation
 
 REQUESTS_FILE = "requests.csv"  # of each trial: what the browser reports of each request
-NOT_RECORDED = -1
+NOT_RECORDED = -1  # in the place of an answer's number in the recording
 
 
 class Served(NamedTuple):
-    """A request as the server had it, and its answer: a row of testbed/hosts/replay/backend.py."""
+    """A request that reached the server, and its answer, as testbed/hosts/replay/backend.py notes.
+    """
 
-    answer: int  # its number in the recording, or NOT_RECORDED
+    answer: int  # the number of the answer in the recording, or NOT_RECORDED
     port: int  # of the client
     method: str
     url: str
@@ -31,14 +32,14 @@ class Served(NamedTuple):
 
 @dataclass(frozen=True)
 class Matched:
-    """A request as the browser reports it, and as the server had it."""
+    """The browser's report of a request, and the server's."""
 
     request: BrowserRequest
-    served: Served | None  # None where the server had no such request
+    served: Served | None  # None where no such request reached the server
 
     @property
     def has_arrived(self) -> bool:
-        """Whether its whole answer came over the network."""
+        """Whether the whole answer came over the network."""
         request = self.request
         came_over_network = self.served is not None and not request["cached"]
         is_whole = request["sent_ms"] is not None and request["end_ms"] is not None
@@ -46,30 +47,30 @@ class Matched:
 
 
 def served_of(observation: Observation) -> list[Served]:
-    """The requests that the server reports."""
+    """The requests that reached the server, as the worker reports them."""
     return [Served(*row) for row in observation.get("served", ())]
 
 
 def match(requests: Sequence[BrowserRequest], served: Sequence[Served]
           ) -> tuple[list[Matched], list[Served]]:
-    """The browser's requests with the server's answers, and the answers that are left.
+    """Each of the browser's requests with the server's answer, and the answers that are left.
 
-    Requests of one method and URL are matched in their order.
+    Several requests with one method and URL have their answers in the order of both lists.
     """
-    waiting: dict[tuple[str, str], deque[Served]] = defaultdict(deque)
+    unmatched: dict[tuple[str, str], deque[Served]] = defaultdict(deque)
     for answered in served:
-        waiting[answered.method, answered.url].append(answered)
+        unmatched[answered.method, answered.url].append(answered)
 
     matched = []
     for request in requests:
-        alike = waiting[request["method"], request["url"]]
-        has_answer = bool(alike) and not request["cached"]
-        matched.append(Matched(request, alike.popleft() if has_answer else None))
-    return matched, [*chain.from_iterable(waiting.values())]
+        candidates = unmatched[request["method"], request["url"]]
+        has_answer = bool(candidates) and not request["cached"]
+        matched.append(Matched(request, candidates.popleft() if has_answer else None))
+    return matched, [*chain.from_iterable(unmatched.values())]
 
 
 def downloads_of(arrived: Sequence[Matched]) -> Iterator[Download]:
-    """The requests as objects of a page. The first one is its document."""
+    """Requests whose answers arrived, as the objects of a page. The first one is its document."""
     opened: set[int] = set()
     for matched in arrived:
         request, served = matched.request, matched.served
@@ -84,7 +85,7 @@ def downloads_of(arrived: Sequence[Matched]) -> Iterator[Download]:
 
 
 def is_redirect(request: BrowserRequest) -> bool:
-    """Whether its answer leads to another URL."""
+    """Whether the answer to a request leads to another URL."""
     return 300 <= request["status"] < 400
 
 
@@ -94,10 +95,10 @@ _COLUMNS = ("number", "start_ms", "sent_ms", "first_byte_ms", "end_ms", "status"
 
 
 def requests_file(requests: Sequence[Matched], ports: Iterable[int]) -> bytes:
-    """requests.csv: a row for each request of the browser, in their order.
+    """The content of requests.csv: a row for each request of the browser, in their order.
 
-    ports: the client's, in the order of SYNs. The column connection has the place of a request's
-    port among them, from 1; 0 for none.
+    ports: the client's ports in the order of their SYNs, which numbers the connections from 1 on.
+    The column connection is 0 where a request used none of them.
     """
     numbers = {port: number for number, port in enumerate(ports, start=1)}
     text = io.StringIO()

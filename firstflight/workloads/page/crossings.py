@@ -10,19 +10,19 @@ from firstflight.net.path import serialised_ms
 from firstflight.net.segments import MS, Segment
 from firstflight.wire.exchange import Exchange
 
-NEAR_NS = 1_000  # times that differ by less are equal: a guest's timers are no more exact
+NEAR_NS = 1_000  # times that differ by less count as equal: a guest's timers are no more exact
 
 
 class Crossing(NamedTuple):
-    """A packet that arrived."""
+    """A packet that crossed the network from one host to the other."""
 
     sent_ns: int  # when it left its host
     came_ns: int  # when it reached the other host
     frame_bytes: int
-    port: int  # the client's, of its connection
+    port: int  # the client's, which names the packet's connection
 
 
-def crossings(exchanges: Mapping[int, Exchange], to_client: bool) -> list[Crossing]:
+def crossings_of(exchanges: Mapping[int, Exchange], to_client: bool) -> list[Crossing]:
     """The packets of one direction that arrived, in the order of their arrival."""
     def packet_key(segment: Segment) -> tuple[int, int, int, int]:
         return segment.identification, segment.seq, segment.payload_bytes, segment.flags
@@ -48,9 +48,10 @@ def crossings(exchanges: Mapping[int, Exchange], to_client: bool) -> list[Crossi
 def idle_ms(packets: Iterable[Crossing], rate_kbps: float, from_ns: int, to_ns: int) -> float:
     """How long a link sent nothing between two times, in ms.
 
-    packets: in the order of their arrival.
+    packets: sorted by arrival.
     """
-    busy_ns, free_ns = 0, from_ns
+    busy_ns = 0
+    free_ns = from_ns  # when the link has sent the packets so far
     for packet in packets:
         end_ns = min(packet.came_ns, to_ns)
         begin_ns = max(_begin_ns(packet, rate_kbps), free_ns)
@@ -66,9 +67,12 @@ def _begin_ns(packet: Crossing, rate_kbps: float) -> int:
 
 
 def longest_queue(packets: Sequence[Crossing], delay_ms: float) -> int:
-    """The most packets at a bottleneck at once, the one being sent included."""
+    """The most packets at a bottleneck at once, including the one that it sends.
+
+    delay_ms: of the way from the sender to the bottleneck.
+    """
     delay_ns, longest = round(delay_ms * MS), 0
-    queued: deque[int] = deque()  # when each packet in it leaves, in ns
+    queued: deque[int] = deque()  # when each packet at the bottleneck will have left, in ns
     for reached_ns, left_ns in sorted((packet.sent_ns + delay_ns, packet.came_ns)
                                       for packet in packets):
         while queued and queued[0] <= reached_ns:
@@ -79,10 +83,10 @@ def longest_queue(packets: Sequence[Crossing], delay_ms: float) -> int:
 
 
 def shared_since(packets: Iterable[Crossing], delay_ms: float, rate_kbps: float) -> dict[int, int]:
-    """When a packet of each connection first waited behind one of another; ns, by port.
+    """When a packet of a connection first waited behind one of another connection; ns, by port.
 
-    packets: of one direction, in the order of their arrival. Connections whose packets never
-    waited like that have no entry.
+    packets: those of one direction, sorted by arrival. delay_ms: of the way from the sender to the
+    bottleneck. Connections whose packets never waited like that have no entry.
     """
     first: dict[int, int] = {}
     ahead: set[int] = set()  # the connections of the packets that the link sent without a pause

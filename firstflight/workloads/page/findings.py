@@ -41,7 +41,7 @@ def findings(scenario: PageScenario, run: RunData[PageRecord]) -> tuple[Finding,
 
 @dataclass(frozen=True)
 class PageRun:
-    """What figures are made of."""
+    """A run with its scenario: what the figures are made of."""
 
     scenario: PageScenario
     run: RunData[PageRecord]
@@ -71,13 +71,13 @@ def titles_of(scenario: PageScenario) -> dict[str, str]:
     return {sweep.name: sweep.title for sweep in scenario.sweeps}
 
 
-# What the line below a figure's title has in words of its own, or not at all.
+# Fields that context_of writes in its own words, or never. It writes all others by format_named.
 _IN_CONTEXT = ("rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent", "http",
                "server", "congestion_control", "initrwnd")
 
 
 def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str, ...]:
-    """The source, and what is below a figure's title: the parameters that its pages share."""
+    """The scenario's source, and the parameters that all trials share: the lines below a title."""
     first = trials[0]
     columns = [PARAMETERS[name].field for name in OF_SETTING]
     shared = shared_values(trials, (*columns, "connections", "page"))
@@ -125,9 +125,10 @@ def _http(trial: PageTrial) -> str:
 
 def times_table(settings: Sequence[Setting], names: Sequence[str],
                 why: Mapping[PageTrial, str] = {}) -> Table:
-    """A row for each setting and window.
+    """A table with a row for each setting and window.
 
-    names: of the settings. why: the reason of each change, by the cell of the larger window.
+    names: what distinguishes each setting. why: the reason of each change, by the cell of the
+    larger window.
     """
     rows: list[tuple[Cell, ...]] = []
     for setting, name in zip(settings, names):
@@ -147,9 +148,9 @@ def times_table(settings: Sequence[Setting], names: Sequence[str],
 
 
 def _cells(setting: Setting, times: WindowTimes) -> tuple[Cell, ...]:
-    """The cells of a window behind its name, but for the reason."""
+    """The cells of a row between its window and its reason."""
     if not times.records:
-        return (None,) * 13
+        return (None,) * 13  # as many as are returned below
     dropped = [(record.queue_drops or 0) + (record.random_drops or 0) for record in times.records]
     retransmitted = times.mean("retransmissions") or 0.0
     decimals = 0 if len(dropped) == 1 else 1
@@ -161,7 +162,10 @@ def _cells(setting: Setting, times: WindowTimes) -> tuple[Cell, ...]:
 
 
 def _earlier_cells(setting: Setting, times: WindowTimes, metric: str = PAGE) -> tuple[Cell, Cell]:
-    """How much earlier a time is than with the first window, in ms and %; nothing of the first."""
+    """How much earlier a time is than with the first window, in ms and %.
+
+    Both are empty in the first window's own row, and None where no pair of repeats counts.
+    """
     if times is next(iter(setting.windows.values())):
         return "", ""
     saved = setting.saved(times.window, metric)
@@ -169,6 +173,7 @@ def _earlier_cells(setting: Setting, times: WindowTimes, metric: str = PAGE) -> 
 
 
 def _times(measured: PageRun, figure: PageFigure) -> list[Finding]:
+    """One time of each page, such as that of the whole page, a bar for each window."""
     scenario, settings = measured.scenario, measured.settings(figure)
     names = analysis.labels(settings, titles_of(scenario))
     windows = tuple(dict.fromkeys(window for setting in settings for window in setting.windows))
@@ -196,7 +201,10 @@ def _times(measured: PageRun, figure: PageFigure) -> list[Finding]:
 
 
 def metric_table(settings: Sequence[Setting], names: Sequence[str], metric: str) -> Table:
-    """One time by setting and window, and how much earlier it is. names: of the settings."""
+    """A table of one time by setting and window, and of how much earlier it is.
+
+    names: what distinguishes each setting.
+    """
     rows: list[tuple[Cell, ...]] = []
     for setting, name in zip(settings, names):
         for times in setting.counting:
@@ -208,7 +216,10 @@ def metric_table(settings: Sequence[Setting], names: Sequence[str], metric: str)
 
 
 def _bar(setting: Setting, window: int, metric: str = PAGE) -> PageBar | None:
-    """The bar of one window; without the document's part where it shows no whole page."""
+    """The bar of one window; None where no record has the time.
+
+    Only a bar of the whole page has the document's part in it.
+    """
     times = setting.windows.get(window)
     height = times.estimate(metric) if times is not None else None
     if times is None or height is None:
@@ -227,7 +238,8 @@ def _bar(setting: Setting, window: int, metric: str = PAGE) -> PageBar | None:
 # The answer ---------------------------------------------------------------------------
 
 def answer(scenario: PageScenario, run: RunData[PageRecord]) -> Answer:
-    """The answer: one sentence, the times, and what the packets show about the reason."""
+    """The answer to a question: a sentence or two, the times, and what packets show of the reason.
+    """
     settings = [setting for setting in analysis.settings(run.records) if setting.counting]
     if not settings:
         return Answer()
@@ -255,18 +267,18 @@ def answer(scenario: PageScenario, run: RunData[PageRecord]) -> Answer:
 
 
 def _is_one_draw(setting: Setting) -> bool:
-    """Whether its pages met a queue that drops, and were measured once."""
+    """Whether pages of a setting met a queue that drops, and were measured once."""
     return any(len(times.records) == 1 and is_one_draw(times.records[0])
                for times in setting.counting)
 
 
 # The waterfall --------------------------------------------------------------------------
 
-def _shown(measured: PageRun, figure: PageFigure) -> tuple[Setting, list[WindowTimes]]:
+def _shown_windows(measured: PageRun, figure: PageFigure) -> tuple[Setting, list[WindowTimes]]:
     """The setting that a waterfall or a film strip shows, and under which windows.
 
-    It is the first setting with a page that counts. Where the figure names no window, it shows the
-    first and the last one that count.
+    The setting is the first one with a page that counts. Where the figure names no window, the
+    first and the last window that count are shown.
     """
     setting = next(setting for setting in measured.settings(figure) if setting.counting)
     counting = {times.window: times for times in setting.counting}
@@ -278,7 +290,7 @@ def _shown(measured: PageRun, figure: PageFigure) -> tuple[Setting, list[WindowT
 def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
     """Each object over time, under one or two windows."""
     scenario, folder = measured.scenario, measured.run.folder
-    setting, shown = _shown(measured, figure)
+    setting, shown = _shown_windows(measured, figure)
     windows, means, panels, ends_ms = [], [], [], []
     for times in shown or setting.counting[:1]:
         record = times.records[0]
@@ -299,7 +311,8 @@ def _waterfall(measured: PageRun, figure: PageFigure) -> list[Finding]:
 
 
 def _panel(folder: Path, record: PageRecord, objects: Sequence[ObjectTimes]) -> ObjectPanel:
-    """The waterfall of one page: a row for each object, and when the page's parts are there."""
+    """The waterfall of one page: a row for each object, and marks when the page's parts are there.
+    """
     if record.trial.site:
         return browser_findings.panel(folder, record)
 
@@ -309,11 +322,11 @@ def _panel(folder: Path, record: PageRecord, objects: Sequence[ObjectTimes]) -> 
                               first_byte_ms=loaded.first_byte_ms, end_ms=loaded.end_ms,
                               opens=loaded.is_first))
 
-    what = "document and page are there"
+    label = "document and page are there"  # of all marks
     if record.first_screen_ms:
-        what = "document, first screen and page are there"
-    marks = [(record.document_ms or 0.0, what)]
-    marks += [(at_ms, what) for at_ms in (record.first_screen_ms, record.page_ms) if at_ms]
+        label = "document, first screen and page are there"
+    marks = [(record.document_ms or 0.0, label)]
+    marks += [(at_ms, label) for at_ms in (record.first_screen_ms, record.page_ms) if at_ms]
     title = (f"Initial window {record.trial.initcwnd}: document"
              f" {format_brief(record.document_ms)} ms, page {format_brief(record.page_ms)} ms")
     return ObjectPanel(title, tuple(bars), tuple(marks))
@@ -324,7 +337,7 @@ def _panel(folder: Path, record: PageRecord, objects: Sequence[ObjectTimes]) -> 
 def _filmstrip(measured: PageRun, figure: PageFigure) -> list[Finding]:
     """Pictures of the first load under one or two windows."""
     scenario, run = measured.scenario, measured.run
-    setting, shown = _shown(measured, figure)
+    setting, shown = _shown_windows(measured, figure)
     records = [times.records[0] for times in shown]
     strips = tuple(filter(None, (film.strip_of(run.folder, record) for record in records)))
     if not strips:

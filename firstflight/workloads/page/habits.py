@@ -1,4 +1,4 @@
-"""Checks that a client uses its connections again."""
+"""Checks that a client reuses its connections."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ def compare_reuse(evidence: PageEvidence, allowed_ms: float) -> Iterator[Compari
     trial = evidence.trial
     if trial.http != HTTP_1:
         return
-    # By host: the spans of time in which each of its connections had an object under way.
+    # By host, for each connection: from when to when each of its objects was under way, in ms.
     spans_by_host: dict[int, list[list[tuple[float, float]]]] = {}
     for connection in evidence.connections.values():
         if connection.objects:
@@ -24,12 +24,13 @@ def compare_reuse(evidence: PageEvidence, allowed_ms: float) -> Iterator[Compari
             spans_by_host.setdefault(host, []).append(spans)
 
     for host, connections in spans_by_host.items():
-        for (at_ms, _), *_ in connections:
-            free = 0
+        for opened in connections:
+            opened_ms, _ = opened[0]
+            free = 0  # earlier connections that had no object under way when this one was opened
             for spans in connections:
                 first_ms, _ = spans[0]
-                is_busy = any(start_ms <= at_ms and end_ms > at_ms - allowed_ms
+                is_busy = any(start_ms <= opened_ms and end_ms > opened_ms - allowed_ms
                               for start_ms, end_ms in spans)
-                free += first_ms < at_ms and not is_busy
-            yield Comparison(not free, f"one more to host {host} at {at_ms:.3f} ms while {free}"
+                free += first_ms < opened_ms and not is_busy
+            yield Comparison(not free, f"one more to host {host} at {opened_ms:.3f} ms while {free}"
                              f" {'was' if free == 1 else 'were'} free", "none", "connections")

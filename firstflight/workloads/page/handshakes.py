@@ -1,4 +1,4 @@
-"""Checks of the TLS handshakes of a page: one on each of its connections."""
+"""Checks of a page's TLS handshakes, and of the bytes that each of its connections carried."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from firstflight.workloads.page.trial import PageTrial
 
 
 def compare_handshakes(evidence: PageEvidence) -> Iterator[Comparison]:
-    """Compare each session with the requested one, and the length of the server's messages."""
+    """Compare each TLS session with the requested one, and the length of the server's messages."""
     trial = evidence.trial
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
         report = evidence.responses.get(port, {})
@@ -34,9 +34,9 @@ def compare_handshakes(evidence: PageEvidence) -> Iterator[Comparison]:
 
 
 def _compare_certificates(evidence: PageEvidence) -> Iterator[Comparison]:
-    """Compare what the certificate on each connection is for with the hosts that have it.
+    """Compare the names in each connection's certificate with the hosts that have this certificate.
 
-    Where a page has one certificate only, the client reports none, and trusts no other one.
+    Where a page has one certificate only, the client trusts no other one, and reports none.
     """
     trial = evidence.trial
     if not trial.is_secure or len({*trial.carriers}) < 2:
@@ -51,7 +51,7 @@ def _compare_certificates(evidence: PageEvidence) -> Iterator[Comparison]:
 
 
 def _certified_names(trial: PageTrial, host: int) -> str:
-    """What the certificate of a host is for, in OpenSSL's words."""
+    """The names in the certificate of a host, as OpenSSL writes them."""
     names = []
     for other, carrier in enumerate(trial.carriers):
         if carrier == trial.carriers[host]:
@@ -60,35 +60,36 @@ def _certified_names(trial: PageTrial, host: int) -> str:
 
 
 def compare_bytes(evidence: PageEvidence) -> Iterator[Comparison]:
-    """Compare what each connection carried.
+    """Compare the number of bytes that each connection carried.
 
-    Over HTTP/1.1 it carries headers and bodies only. Over TLS these are in records, behind the
-    handshake. Over HTTP/2 it carries frames as well.
+    Over HTTP/1.1 a connection carries headers and bodies only. Over TLS these are in records, after
+    the handshake. Over HTTP/2 it carries frames as well, so only the least number is known.
     """
     trial = evidence.trial
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
+        # The sequence number of the first byte is 1.
         carried, reported = connection.sent_end - 1, connection.starts[-1] - 1
         bodies = sum(loaded.report["size"] for loaded in connection.objects)
         if trial.http != HTTP_1:
             yield Comparison(carried >= bodies, f"{carried} bytes on connection {number}",
                              f"{bodies} or more")
         elif trial.is_secure:
-            before = connection.starts[0] - 1
-            expected = _before_responses(evidence, port, connection)
-            yield Comparison(before == expected,
-                             f"{before} bytes on connection {number} before its responses",
+            handshake_bytes = connection.starts[0] - 1
+            expected = _handshake_bytes(evidence, port, connection)
+            yield Comparison(handshake_bytes == expected,
+                             f"{handshake_bytes} bytes on connection {number} before its responses",
                              f"{expected}")
         else:
             yield Comparison(carried == reported, f"{carried} bytes on connection {number}",
                              f"{reported} as the client received")
 
 
-def _before_responses(evidence: PageEvidence, port: int, connection: ConnectionTimes) -> int:
-    """The bytes that a server sends before its responses: handshake and tickets."""
+def _handshake_bytes(evidence: PageEvidence, port: int, connection: ConnectionTimes) -> int:
+    """How many bytes a server sends before its responses: handshake and tickets."""
     report = evidence.responses.get(port, {}).get("tls")
     if report is not None:
         return sum(report["flight"]) + sum(report["tickets"])
 
     flight_bytes = connection.flight_bytes
-    behind = between(evidence.records.get(port, ()), flight_bytes, connection.sent_end)
-    return flight_bytes + sum(behind[:tls.tickets_of(evidence.trial)])
+    later_records = between(evidence.records.get(port, ()), flight_bytes, connection.sent_end)
+    return flight_bytes + sum(later_records[:tls.tickets_of(evidence.trial)])

@@ -1,8 +1,8 @@
 """Reads the page of a HAR file (HTTP Archive format 1.2), in which browsers save pages.
 
-Sizes, hosts, times and which object named which are read. Nothing else is kept: no content, cookie,
-URL or header. The file may come from anywhere, so any value may be missing or of another type. What
-its fields mean depends on the program that wrote it (exporters).
+A page has the sizes, hosts and times of its objects, and which object named which. Nothing else is
+kept: no content, cookie, URL or header. The file may come from anywhere, so any value may be
+missing or of another type. What its fields mean depends on the program that wrote it (exporters).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from firstflight.workloads.page.exporters import CONNECTION, NOT_MODIFIED, Entry
 from firstflight.workloads.page.har_file import NAMER, number, table, tables, time_ms
 from firstflight.workloads.page.objects import MOST_HOSTS, Certificate, PageObject
 
-# Reasons why an entry is no object of the page.
+# Reasons why an entry is no object of the page, as they stand behind a number of entries.
 _WITHOUT_SIZE, _WITHOUT_TIME, _CACHED, _FAILED, _INLINE, _SOCKET, _TUNNEL, _OTHER = (
     "without a known size", "without a time", "from the cache", "that failed",
     "that nothing was requested for (data:, blob:)", "of a WebSocket", "of a tunnel (CONNECT)",
@@ -32,10 +32,10 @@ _REDIRECTS, _BEFORE, _AGAIN = ("that led to the document (redirects)", "before t
                                "since the document was loaded again")
 _OTHERS = "of other hosts than --mine"
 _SCHEMES = {"data:": _INLINE, "blob:": _INLINE, "about:": _INLINE, "ws:": _SOCKET, "wss:": _SOCKET}
-_SWITCHED = 101  # status code
-_DEFAULT_PORT = "443"  # which some programs write in place of a connection's name
+_SWITCHED = 101  # the status of an answer after which the connection is a WebSocket
+_DEFAULT_PORT = "443"  # some programs write it in place of a connection's name
 MOST_NAMED = 10  # hosts in a message
-MOST_UNKNOWN = 0.25  # of a page's objects may lack a size or a time
+MOST_UNKNOWN = 0.25  # a page is refused where this share of its objects lacks a size or a time
 _DOCUMENTS = ("text/html", "application/xhtml+xml")
 
 ONE_EACH = "Each of the HAR's connections carried one object; here connections are used again."
@@ -47,23 +47,22 @@ class SavedPage:
 
     objects: tuple[PageObject, ...]
     source: str = ""  # what was read from where, in words; "" for a list of objects
-    # The version of HTTP by which most of its objects came ("3" counts as "2"), "" for unknown;
-    # and how it is known, in words.
+    # The version of HTTP by which most objects came, where "3" counts as "2"; "" for unknown.
     http: str = HTTP_1
-    http_from: str = ""
-    note: str = ""  # what is measured differently
-    is_secure: bool = False  # whether its document came over TLS
-    certificates: tuple[Certificate, ...] = ()  # of hosts that shared connections
+    http_from: str = ""  # how this version is known, in words
+    note: str = ""  # what is measured otherwise than it was recorded
+    is_secure: bool = False  # whether the document came over TLS
+    certificates: tuple[Certificate, ...] = ()  # a certificate for hosts that shared connections
 
 
 @dataclass(frozen=True)
 class _Fetched:
-    """What came over the network for one entry. Times in ms since the epoch; "" for unknown."""
+    """An entry whose object came over the network. Times in ms since the epoch; "" for unknown."""
 
-    number: int  # of the entry in the file
+    number: int  # of the entry in the file, from 1
     url: str
-    namer: str  # the URL of the object that named it
-    host: str
+    namer: str  # the URL of the object that named this one
+    host: str  # its origin: scheme, host and port
     size_bytes: int
     size_from: str  # the field that has its size
     start_ms: float
@@ -82,8 +81,8 @@ class _Fetched:
 def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
     """Read the page of a HAR. where: its name in messages. Raises UsageError in one line.
 
-    mine: names of hosts; only their objects and those of their subdomains are the page's. Without
-    any it is all objects.
+    mine: names of hosts. Only objects of these hosts and of their subdomains are the page's; () for
+    all objects.
     """
     log = har_file.read(content, where)
     exporter, exporter_version = exporters.exporter_of(log)
@@ -92,21 +91,21 @@ def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
     page = _page(log, entries)
     reasons = [_why_excluded(entry, page.get("id"), exporter) for entry in entries]
     excluded = Counter(filter(None, reasons))
-    fetched: Sequence[_Fetched] = [_fetched(place, entry, exporter)
-                                   for place, entry in enumerate(entries, start=1)
-                                   if not reasons[place - 1]]
+    fetched: Sequence[_Fetched] = [_read_fetched(entry_number, entry, exporter)
+                                   for entry_number, entry in enumerate(entries, start=1)
+                                   if not reasons[entry_number - 1]]
     if fault := _fault(excluded, len(fetched)):
         raise UsageError(f"{where}: {fault}")
 
-    document = _document(entries, reasons, where)
-    fetched = _since(document, fetched, excluded)
-    if not page or not exporter.has_page_a_load:
+    document = _find_document(entries, reasons, where)
+    fetched = _from_document(document, fetched, excluded)
+    if not page or not exporter.has_page_per_load:
         fetched = _first_load(fetched, excluded)
     are_mine = _are_mine(fetched, mine, where)
     own = list(compress(fetched, are_mine))
     excluded[_OTHERS] += len(fetched) - len(own)
     names = dict.fromkeys(loaded.host for loaded in own)
-    hosts = {host: place for place, host in enumerate(names)}
+    hosts = {host: index for index, host in enumerate(names)}
     if len(hosts) > MOST_HOSTS:
         raise UsageError(f"{where}: a page of {len(hosts)} hosts; at most {MOST_HOSTS} fit: leave"
                          " third parties out with --mine HOST,…")
@@ -125,9 +124,9 @@ def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
 
 
 def _are_mine(fetched: Sequence[_Fetched], mine: Sequence[str], where: str) -> list[bool]:
-    """Which objects came from hosts of these names. Raises UsageError where a name has none."""
+    """For each object, whether it is the user's. Raises UsageError where no object has a name."""
     names = [name.lower().strip(".") for name in mine]
-    hosts = [_name_of(each) for each in fetched]
+    hosts = [_name_of(loaded) for loaded in fetched]
     for name in names:
         if not any(_is_of(host, name) for host in hosts):
             known = join_words(list(dict.fromkeys(hosts))[:MOST_NAMED])
@@ -153,7 +152,10 @@ def _is_of(host: str, name: str) -> bool:
 
 
 def _note_on_others(fetched: Sequence[_Fetched], own: int, is_chosen: bool) -> str:
-    """A sentence on objects of other hosts than the document's; "" where there are none."""
+    """A sentence on objects of hosts other than the document's; "" for none.
+
+    own: how many objects are measured.
+    """
     if own < len(fetched):
         return (f"Only {own} of {len(fetched)} objects are measured, those of --mine; what they"
                 " wait for of the others takes as long as in the HAR.")
@@ -187,24 +189,25 @@ def _fault(excluded: Mapping[str, int], fetched: int) -> str:
     return "" if fetched else "it has no entry that was fetched"
 
 
-def _document(entries: Sequence[Entry], reasons: Sequence[str], where: str) -> int:
+def _find_document(entries: Sequence[Entry], reasons: Sequence[str], where: str) -> int:
     """The number of the entry that is the document. Raises UsageError where there is none."""
     candidates = []
-    for place, (entry, why) in enumerate(zip(entries, reasons), start=1):
+    for entry_number, (entry, why) in enumerate(zip(entries, reasons), start=1):
         if why in ("", _CACHED, _WITHOUT_SIZE, _WITHOUT_TIME) and not _is_redirect(entry):
-            candidates.append((place, entry, why))
+            candidates.append((entry_number, entry, why))
     candidates.sort(key=lambda candidate: time_ms(candidate[1].value("startedDateTime")))
 
+    # The document is the first entry with the surest sign.
     signs = (lambda entry: entry.is_true("_final_base_page"),
              lambda entry: entry.is_true("_is_base_page"),
              lambda entry: entry.value("_resourceType") == "document", _is_html)
-    for is_document, (place, entry, why) in product(signs, candidates):
+    for is_document, (entry_number, entry, why) in product(signs, candidates):
         if is_document(entry) and why:
             cure = " with the cache off" if why == _CACHED else " in another browser"
-            raise UsageError(f"{where}: its document, entry {place}, is {why}: save the page"
+            raise UsageError(f"{where}: its document, entry {entry_number}, is {why}: save the page"
                              f" again{cure}")
         if is_document(entry):
-            return place
+            return entry_number
     raise UsageError(f"{where}: none of its {len(entries)} entries is a document (text/html), with"
                      " which a page begins")
 
@@ -214,31 +217,32 @@ def _is_html(entry: Entry) -> bool:
     return kind in _DOCUMENTS and entry.status < 400
 
 
-def _since(document: int, fetched: Sequence[_Fetched], excluded: Counter[str]) -> list[_Fetched]:
+def _from_document(document: int, fetched: Sequence[_Fetched], excluded: Counter[str]
+                   ) -> list[_Fetched]:
     """The objects in the order in which they began, from the document on.
 
-    document: the number of its entry. Those before it are counted in excluded.
+    document: the number of its entry. Objects before the document are counted in excluded.
     """
     ordered = sorted(fetched, key=lambda loaded: (loaded.start_ms, loaded.number != document))
-    place = next(place for place, loaded in enumerate(ordered) if loaded.number == document)
-    for loaded in ordered[:place]:
+    first = next(index for index, loaded in enumerate(ordered) if loaded.number == document)
+    for loaded in ordered[:first]:
         excluded[_REDIRECTS if loaded.is_redirect else _BEFORE] += 1
-    return ordered[place:]
+    return ordered[first:]
 
 
 def _first_load(fetched: Sequence[_Fetched], excluded: Counter[str]) -> Sequence[_Fetched]:
     """The objects up to where the document was loaded again. The others are counted in excluded."""
     end = len(fetched)
-    for place, loaded in enumerate(fetched[1:], start=1):
+    for index, loaded in enumerate(fetched[1:], start=1):
         if loaded.is_html and loaded.url == fetched[0].url:
-            end = place
+            end = index
             break
     excluded[_AGAIN] += len(fetched) - end
     return fetched[:end]
 
 
 def _http(fetched: Sequence[_Fetched]) -> tuple[str, str]:
-    """The version of HTTP of SavedPage, and how it is known, in words."""
+    """HTTP_1 or HTTP_2, as most objects came, "" for unknown; and how that is known, in words."""
     versions = Counter(loaded.http for loaded in fetched)
     newer, older, total = versions["2"] + versions["3"], versions["1.1"], len(fetched)
     if 2 * (newer + older) < total:
@@ -283,17 +287,17 @@ def _source(fetched: Sequence[_Fetched], excluded: Mapping[str, int], program: s
 
 
 def _has_one_each(fetched: Sequence[_Fetched]) -> bool:
-    """Whether each of several connections carried one object."""
+    """Whether each of several connections carried one object, as a program that reuses none."""
     names = [loaded.connection for loaded in fetched]
     return len(names) > 1 and all(names) and len(set(names)) == len(names)
 
 
 def _certificates(fetched: Sequence[_Fetched], hosts: Mapping[str, int]
                   ) -> tuple[Certificate, ...]:
-    """The certificates of hosts that shared connections, by the numbers of the hosts.
+    """A certificate for each group of hosts that shared connections. hosts: their numbers.
 
-    Some programs write one name for all connections. So a name counts only where all that came
-    under it came over HTTP/2 or 3 and, as far as is known, from one address.
+    Some programs write one name for all connections. So a name counts only where all objects with
+    this name came over HTTP/2 or 3 and, as far as is known, from one address.
     """
     by_name: dict[str, list[_Fetched]] = {}
     for loaded in fetched:
@@ -315,59 +319,61 @@ def _certificates(fetched: Sequence[_Fetched], hosts: Mapping[str, int]
 
 def _objects(fetched: Sequence[_Fetched], are_mine: Sequence[bool], hosts: Mapping[str, int],
              screen_ms: float) -> tuple[PageObject, ...]:
-    """The objects of one's own in the order in which they began.
+    """The measured objects, in the order in which they began.
 
-    One that an object of others named waits for the last of one's own before that, and then as
-    long as in the HAR.
+    An object may be named by one that is not measured. Then it waits for the nearest measured one
+    in the chain of objects that led to it, and after that as long as in the HAR. are_mine: which
+    objects are measured. screen_ms: when the first screen was there.
     """
     namers = _namers(fetched)
-    numbers: dict[int, int] = {}  # of objects of one's own, by their place among all
+    numbers: dict[int, int] = {}  # of measured objects in the page, by their position in `fetched`
     objects: list[PageObject] = []
-    for place, loaded in enumerate(fetched, start=1):
-        if not are_mine[place - 1]:
+    for position, loaded in enumerate(fetched, start=1):
+        if not are_mine[position - 1]:
             continue
-        by = namers[place - 1]
-        while by and by not in numbers:
-            by = namers[by - 1]
+        namer = namers[position - 1]
+        while namer and namer not in numbers:
+            namer = namers[namer - 1]
 
         at_byte, parse_ms = 0, 0.0
-        if by and by == namers[place - 1]:
-            at_byte = _named_at(fetched[by - 1], loaded.start_ms)
-        elif by:
-            at_byte = max(1, fetched[by - 1].size_bytes)
-            waited_ms = max(0.0, loaded.start_ms - fetched[by - 1].end_ms)
+        if namer and namer == namers[position - 1]:
+            at_byte = _named_at(fetched[namer - 1], loaded.start_ms)
+        elif namer:
+            at_byte = max(1, fetched[namer - 1].size_bytes)
+            waited_ms = max(0.0, loaded.start_ms - fetched[namer - 1].end_ms)
             parse_ms = round(min(waited_ms, QUANTITIES["process_ms"].highest), 3)
 
         objects.append(PageObject(
-            max(1, loaded.size_bytes), numbers.get(by, 0), at_byte, parse_ms=parse_ms,
+            max(1, loaded.size_bytes), numbers.get(namer, 0), at_byte, parse_ms=parse_ms,
             host=hosts[loaded.host], is_early=loaded.end_ms <= screen_ms))
-        numbers[place] = len(objects)
+        numbers[position] = len(objects)
     return tuple(objects)
 
 
 def _namers(fetched: Sequence[_Fetched]) -> list[int]:
-    """Of each object the number of the one that named it, from 1 on; 0 of the document.
+    """For each object the position, from 1 on, of the object that named it; 0 for the document.
 
-    That is the redirect to it, or the last object of its namer's URL, or the document.
+    An object is named by the redirect to it, else by the last object with its namer's URL, else by
+    the document.
     """
-    latest: dict[str, int] = {}  # by URL: the number of the last object that began before
-    leading: dict[str, int] = {}  # by URL: the number of the redirect to it
+    latest: dict[str, int] = {}  # by URL: the position of the last object with it so far
+    leading: dict[str, int] = {}  # by URL: the position of the redirect to it
     namers: list[int] = []
-    for place, loaded in enumerate(fetched, start=1):
-        by = 0
+    for position, loaded in enumerate(fetched, start=1):
+        namer = 0
         if namers:
-            by = leading.pop(loaded.url, 0) or latest.get(loaded.namer, 1)
-        namers.append(by)
-        latest[loaded.url] = place
+            namer = leading.pop(loaded.url, 0) or latest.get(loaded.namer, 1)
+        namers.append(namer)
+        latest[loaded.url] = position
         if loaded.redirect:
-            leading[loaded.redirect] = place
+            leading[loaded.redirect] = position
     return namers
 
 
 def _named_at(namer: _Fetched, start_ms: float) -> int:
-    """How many bytes of an object had come when it named another one, at start_ms.
+    """How many bytes of the namer had come when the object that it names began, at start_ms.
 
-    Its bytes are taken to come evenly between its first and its last one.
+    Bytes are taken to come evenly from the first to the last one.
     """
     size = max(1, namer.size_bytes)
     if start_ms >= namer.end_ms or namer.end_ms <= namer.receive_ms:
@@ -402,9 +408,9 @@ def _why_excluded(entry: Entry, page_id: object, exporter: Exporter) -> str:
 
 
 def _has_failed(entry: Entry) -> bool:
-    """Whether nothing of a response came, or not all of it, by what each program writes."""
+    """Whether a response did not come, or not whole. Each program writes that otherwise."""
     response = entry.response
-    is_lost = bool(response.get("_error")) and entry.transferred <= 0
+    is_lost = bool(response.get("_error")) and entry.transferred_bytes <= 0
     is_cut = response.get("_charlesStatus", "COMPLETE") != "COMPLETE"
     return (is_lost or is_cut or bool(response.get("_failureText"))
             or entry.is_true("_wasAborted"))
@@ -414,8 +420,8 @@ def _is_redirect(entry: Entry) -> bool:
     return 300 <= entry.status < 400 and entry.status != NOT_MODIFIED
 
 
-def _fetched(place: int, entry: Entry, exporter: Exporter) -> _Fetched:
-    """Read an entry that is an object. place: its number in the file."""
+def _read_fetched(number_in_file: int, entry: Entry, exporter: Exporter) -> _Fetched:
+    """Read an entry that is an object of the page."""
     url = str(entry.request.get("url"))
     size_bytes, size_from = exporters.size_of(entry, exporter)
     http, http_from = exporters.version_of(entry, exporter)
@@ -426,7 +432,7 @@ def _fetched(place: int, entry: Entry, exporter: Exporter) -> _Fetched:
 
     is_redirect = _is_redirect(entry)
     return _Fetched(
-        place, _plain(url), _plain(str(entry.value(NAMER))), host=_origin(url),
+        number_in_file, _plain(url), _plain(str(entry.value(NAMER))), host=_origin(url),
         size_bytes=size_bytes, size_from=size_from, start_ms=start_ms,
         receive_ms=start_ms + took_ms - receiving_ms, end_ms=start_ms + took_ms,
         is_redirect=is_redirect, redirect=_target(url, entry) if is_redirect else "",
@@ -462,8 +468,8 @@ def _address(entry: Entry) -> str:
 def _connection(entry: Entry, exporter: Exporter) -> str:
     """The name of a connection, "" for none, which Chrome writes as "0"."""
     paths = exporter.connections
-    if entry.names_connections:  # then Chrome's `connection` is the server's port
-        paths = paths[:1]
+    if entry.names_connections:
+        paths = paths[:1]  # the second one, Chrome's `connection`, is the server's port then
     for name in map(entry.value, paths):
         if isinstance(name, (str, int, float)) and name not in ("", "0", 0):
             return str(name)
@@ -476,10 +482,7 @@ def _plain(url: str) -> str:
 
 
 def _origin(url: str) -> str:
-    """Scheme, host and port of a URL: objects that have them in common share connections.
-
-    "" for what is no URL.
-    """
+    """Scheme, host and port of a URL; "" where the text is no URL."""
     try:
         parts = urlsplit(url)
     except ValueError:

@@ -1,8 +1,8 @@
-"""Reads the file of a HAR, in bounded memory and time: of each entry only what a page needs.
+"""Reads the file of a HAR in bounded memory and time. Keeps of each entry only what a page needs.
 
-The file may come from anywhere, so any value may be missing or of another type. What is kept of an
-entry is a copy, in tables of the same names, of values that stand below (numbers, truth values and
-texts; others count as missing).
+The file may come from anywhere, so any value may be missing or of another type. What is kept is in
+tables of the same names as in the file. Only numbers, truth values and texts are kept; any other
+value counts as missing.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from firstflight.base import large_json
 from firstflight.base.errors import UsageError
 
 MOST_ENTRIES = 20_000  # a page that was saved for hours has some thousands
-BESIDE = ("creator", "browser", "pages")  # keys of the log that are kept whole
+BESIDE = ("creator", "browser", "pages")  # keys of the log, beside its entries, that are kept whole
+# The keys that are kept of an entry, and of each table in it.
 OF_ENTRY = ("startedDateTime", "time", "pageref", "connection", "_bytesIn", "_connectionId",
             "_fetchType", "_final_base_page", "_fromCache", "_is_base_page", "_objectSize",
             "_ip_addr", "_protocol", "_resourceType", "_socket", "_wasAborted", "_wasFulfilled",
@@ -30,16 +31,17 @@ OF_CONTENT = ("size", "compression", "mimeType")
 OF_TIMINGS = ("blocked", "dns", "connect", "send", "wait", "receive")
 OF_CACHE = {"beforeRequest", "afterRequest"}  # kept without their values
 OF_HEADERS = ("content-encoding", "content-length", "location")  # of the response
-NAMER = "namer"  # the key of a kept entry with the URL of what named it
+NAMER = "namer"  # a key that kept entries have in addition: the URL of the object that named it
 _TIME = re.compile(r"(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(\.\d{1,9})?\d*(?:Z|([+-])(\d\d):?(\d\d))?")
-_PARENTS = 20  # stacks of calls that are followed, each to the one that caused it
-_MOST_FOREIGN = 200  # characters of a text that is not ASCII, as URLs and numbers are
+_MOST_STACKS = 20  # stacks of calls, each the cause of the one before, that are followed
+# Characters that are kept of a text which is not ASCII. What a page needs is ASCII: URLs, numbers.
+_MOST_FOREIGN = 200
 
 
 def read(content: bytes, where: str) -> Mapping[str, Any]:
     """The log of a HAR with its entries, a list. where: its name in messages. Raises UsageError."""
     try:
-        found = large_json.read(content, ("log", "entries"), _kept, MOST_ENTRIES, BESIDE)
+        found = large_json.read(content, ("log", "entries"), _keep_entry, MOST_ENTRIES, BESIDE)
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
     if found is None:
@@ -47,8 +49,8 @@ def read(content: bytes, where: str) -> Mapping[str, Any]:
     return {**found.beside, "entries": found.items}
 
 
-def _kept(item: object) -> dict[str, object]:
-    """What is kept of an entry."""
+def _keep_entry(item: object) -> dict[str, object]:
+    """Copy what is kept of an entry."""
     entry: Mapping[str, object] = item if isinstance(item, dict) else {}
     request, response = table(entry, "request"), table(entry, "response")
     kept_response = _values(response, OF_RESPONSE)
@@ -65,7 +67,7 @@ def _kept(item: object) -> dict[str, object]:
 
 
 def _headers(response: Mapping[str, object]) -> dict[str, object]:
-    """The values of OF_HEADERS by their names, in lower case."""
+    """The values of the headers in OF_HEADERS, by the header's name in lower case."""
     named = {str(header.get("name")).lower(): header.get("value")
              for header in tables(response.get("headers"))}
     return _values(named, OF_HEADERS)
@@ -77,31 +79,32 @@ def _values(values: Mapping[str, object], names: Sequence[str]) -> dict[str, obj
     for name in names:
         value = values.get(name)
         if isinstance(value, (bool, int, float, str)):
-            kept[name] = _shortened(value)
+            kept[name] = _cut_foreign(value)
     return kept
 
 
-def _shortened(value: object) -> object:
-    """A value; the beginning of a long text that is not ASCII."""
+def _cut_foreign(value: object) -> object:
+    """A value as it is, or the beginning of a text that is not ASCII."""
     return value[:_MOST_FOREIGN] if isinstance(value, str) and not value.isascii() else value
 
 
 def _namer(entry: Mapping[str, object], request: Mapping[str, object]) -> object:
     """The URL of the object that named this one, "" for unknown.
 
-    It is Chrome's initiator, which other programs write as a text, or the request's Referer.
+    It stands in Chrome's _initiator, which other programs write as a text, or in the request's
+    Referer.
     """
     initiator = table(entry, "_initiator")
     urls = [entry.get("_initiator"), initiator.get("url")]
 
     stack = table(initiator, "stack")
-    for _ in range(_PARENTS):  # from a promise or a timer to what started it
+    for _ in range(_MOST_STACKS):  # from a promise or a timer to the stack that started it
         urls += [frame.get("url") for frame in tables(stack.get("callFrames"))[:1]]
         stack = table(stack, "parent")
 
     urls += [header.get("value") for header in tables(request.get("headers"))
              if str(header.get("name")).lower() == "referer"]
-    return next((_shortened(url) for url in urls if isinstance(url, str) and url), "")
+    return next((_cut_foreign(url) for url in urls if isinstance(url, str) and url), "")
 
 
 def table(value: object, name: str) -> Mapping[str, object]:
@@ -111,7 +114,7 @@ def table(value: object, name: str) -> Mapping[str, object]:
 
 
 def tables(value: object) -> list[Mapping[str, object]]:
-    """The tables of a list, [] where it is none."""
+    """The tables in a list; [] where the value is no list."""
     return [item for item in value if isinstance(item, dict)] if isinstance(value, list) else []
 
 

@@ -1,7 +1,7 @@
 """The requests of a browser's loads, as requests.csv has them, and what differs among loads.
 
-Loads of one setting under one window have to be equal to SAME_LOADS_MS, whatever the phase of the
-frame in which they begin. Only paints wait for a frame.
+The times of all loads of one setting under one window have to agree to SAME_LOADS_MS, whatever the
+phase of the frame in which a load begins. Only paints wait for a frame.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from firstflight.workloads.page.browser_requests import REQUESTS_FILE
 from firstflight.workloads.page.record import MOST_FILE_MS, PageRecord
 
 MOST_NAME = 60  # characters of a URL in a sentence
-# Times of a load that have to be equal, and what happens then.
+# The times that have to be equal, by column: what happens at that time. Of a load, and of each
+# request.
 _OF_LOAD = {PAGE: "its load event", "first_byte_ms": "its first byte",
             "content_loaded_ms": "DOMContentLoaded"}
 _OF_REQUEST = {"start_ms": "begins", "sent_ms": "leaves", "first_byte_ms": "has its first byte",
@@ -44,7 +45,7 @@ class LoadedRequest(NamedTuple):
 
     @property
     def host(self) -> str:
-        """The host of its URL, "" where that has none."""
+        """The host in the URL, "" where the URL has none."""
         try:
             return visible_line(urlsplit(self.url).hostname or "")
         except ValueError:
@@ -52,13 +53,16 @@ class LoadedRequest(NamedTuple):
 
     @property
     def name(self) -> str:
-        """Its URL without the scheme, cut."""
+        """The URL without its scheme, cut to MOST_NAME characters."""
         shown = visible_line(self.url.partition("://")[2] or self.url)
         return shown if len(shown) <= MOST_NAME else f"{shown[:MOST_NAME - 1]}…"
 
 
 def read_requests(content: bytes, where: str) -> list[LoadedRequest]:
-    """The requests of requests.csv. Raises FirstFlightError where it is damaged."""
+    """Read the content of requests.csv. Raises FirstFlightError where it is damaged.
+
+    where: the file in messages.
+    """
     try:
         rows = csv.DictReader(io.StringIO(content.decode("utf-8")))
         requests = [LoadedRequest(
@@ -91,12 +95,13 @@ def requests_of(folder: Path, record: PageRecord) -> list[LoadedRequest]:
 def difference(folder: Path, records: Sequence[PageRecord]) -> str:
     """What differs most among loads of one setting under one window, in words; "" for nothing.
 
-    Loads on drawn networks are not compared. Raises FirstFlightError where a file is missing.
+    Loads on drawn networks, and with random losses or jitter, are not compared. Raises
+    FirstFlightError where a file is missing.
     """
-    same = [record for record in records if record.counts and not is_drawn(record.trial)]
-    if len(same) < 2 or same[0].trial.is_random:
+    compared = [record for record in records if record.counts and not is_drawn(record.trial)]
+    if len(compared) < 2 or compared[0].trial.is_random:
         return ""
-    first, *others = same
+    first, *others = compared
     first_requests = _by_name(requests_of(folder, first))
     most_ms, words = SAME_LOADS_MS, ""
     for other in others:
@@ -107,59 +112,65 @@ def difference(folder: Path, records: Sequence[PageRecord]) -> str:
         if missing:
             return missing
 
-        for by_ms, what in (*_of_requests(first_requests, requests), *_of_loads(first, other)):
-            if abs(by_ms) > most_ms:
-                most_ms = abs(by_ms)
-                later = "later" if by_ms > 0 else "earlier"
-                words = (f"{what} {format_brief(most_ms)} ms {later} in load {numbers[1]} than in"
+        differences = (*_request_differences(first_requests, requests),
+                       *_load_differences(first, other))
+        for later_ms, event in differences:
+            if abs(later_ms) > most_ms:
+                most_ms = abs(later_ms)
+                later = "later" if later_ms > 0 else "earlier"
+                words = (f"{event} {format_brief(most_ms)} ms {later} in load {numbers[1]} than in"
                          f" load {numbers[0]}")
     return words
 
 
-# Requests by method, URL, and how often that was requested before. The URL has no parameters:
-# these may have the time of the day.
-Named = Mapping[tuple[str, str, int], LoadedRequest]
+# The requests of a load by method, URL, and how many requests with both came before. The URL is
+# without its query, which may contain the time of the day.
+RequestsByName = Mapping[tuple[str, str, int], LoadedRequest]
 
 
-def _by_name(requests: Iterable[LoadedRequest]) -> Named:
-    before: Counter[tuple[str, str]] = Counter()
+def _by_name(requests: Iterable[LoadedRequest]) -> RequestsByName:
+    earlier: Counter[tuple[str, str]] = Counter()
     named = {}
     for request in requests:
         name = request.method, request.url.partition("?")[0]
-        named[(*name, before[name])] = request
-        before[name] += 1
+        named[(*name, earlier[name])] = request
+        earlier[name] += 1
     return named
 
 
-def _missing(requests: Named, others: Named, numbers: tuple[int, int]) -> str:
-    """The first request that another load lacks, in words; "" for none. numbers: of both loads."""
+def _missing(requests: RequestsByName, others: RequestsByName, numbers: tuple[int, int]) -> str:
+    """The first request that another load lacks, in words; "" for none.
+
+    numbers: of the load with `requests`, and of the load with `others`.
+    """
     for name, request in requests.items():
         if name not in others:
             return f"{request.name} is requested in load {numbers[0]} and not in load {numbers[1]}"
     return ""
 
 
-def _of_requests(first: Named, other: Named) -> Iterator[tuple[float, str]]:
-    """How much later each time of each request is in another load, and what happens then."""
+def _request_differences(first: RequestsByName, other: RequestsByName
+                         ) -> Iterator[tuple[float, str]]:
+    """How many ms later each time of each request is in another load, and what happens then."""
     for name, request in first.items():
-        for column, what in _OF_REQUEST.items():
+        for column, event in _OF_REQUEST.items():
             first_ms, other_ms = getattr(request, column), getattr(other[name], column)
             if first_ms is not None and other_ms is not None:
-                yield other_ms - first_ms, f"request {request.number} ({request.name}) {what}"
+                yield other_ms - first_ms, f"request {request.number} ({request.name}) {event}"
 
 
-def _of_loads(first: PageRecord, other: PageRecord) -> Iterator[tuple[float, str]]:
-    """How much later each time of another load is, and what happens then."""
-    for column, what in _OF_LOAD.items():
+def _load_differences(first: PageRecord, other: PageRecord) -> Iterator[tuple[float, str]]:
+    """How many ms later each time of another load is, and what happens then."""
+    for column, event in _OF_LOAD.items():
         first_ms, other_ms = getattr(first, column), getattr(other, column)
         if first_ms is not None and other_ms is not None:
-            yield other_ms - first_ms, f"{what} comes"
+            yield other_ms - first_ms, f"{event} comes"
 
 
 def notes(folder: Path, setting: Setting, place: str) -> list[str]:
-    """A sentence on each window whose loads differ; [] where a browser loads the page the same.
+    """A sentence on each window whose loads differ; [] where all are alike, or without a browser.
 
-    place: the setting in front of each sentence, "" for the only one.
+    place: names the setting in front of each sentence; "" for the only setting.
     """
     if not setting.trial.site:
         return []

@@ -1,4 +1,4 @@
-"""The objects of a page: first the document, then the objects that it and others name.
+"""The objects of a page: first the document, then the objects that it and other objects name.
 
 An object has no content and no URL here: only its size, where it is named, and its host.
 """
@@ -15,7 +15,8 @@ from firstflight.runs.schema import key
 MOST_OBJECTS = 1000  # of one page; the HTTP Archive's 99th percentile is half of it
 MOST_BYTES = 30_000_000  # of one page; a tap has room for the packets of some 40 MB
 MOST_HOSTS = 256
-_TIME_MS = Quantity("process_ms", "a time", "ms", 0, 999_999)  # with a spread, see with_spread
+# It may be longer than a scenario's process_ms, since with_spread adds to it.
+_TIME_MS = Quantity("process_ms", "a time", "ms", 0, 999_999)
 
 
 @dataclass(frozen=True)
@@ -34,16 +35,17 @@ class PageObject:
 
 @dataclass(frozen=True)
 class Certificate:
-    """A certificate of several hosts of a page, by their numbers.
+    """A certificate that several hosts of a page share.
 
-    Over HTTP/2 these hosts share a connection. Any other host has a certificate of its own.
+    Over HTTP/2 these hosts share a connection. A host without a shared certificate has one of its
+    own.
     """
 
-    hosts: tuple[int, ...] = key(quantity="host")
+    hosts: tuple[int, ...] = key(quantity="host")  # their numbers
 
 
 def carriers_of(objects: Sequence[PageObject], certificates: Sequence[Certificate]) -> list[int]:
-    """By host, the first host that has the same certificate: itself, where it shares none."""
+    """For each host, the first host with the same certificate: itself, where it shares none."""
     carriers = list(range(1 + max(requested.host for requested in objects)))
     for certificate in certificates:
         for host in certificate.hosts:
@@ -52,15 +54,15 @@ def carriers_of(objects: Sequence[PageObject], certificates: Sequence[Certificat
 
 
 def fault_of(objects: Sequence[PageObject], certificates: Sequence[Certificate] = ()) -> str:
-    """What is wrong with the objects of a page, by its limits and by which object names which.
+    """What is wrong with the objects of a page: too many, too large, or named wrongly; or "".
 
-    "" for nothing. Each object is named by one above it, so that there is no circle.
-    certificates: of several of its hosts.
+    Each object has to be named by an object above it, so that there is no circle.
+    certificates: those that hosts share.
     """
     if not objects:
         return "a page has at least one object, its document"
     if len(objects) > MOST_OBJECTS:
-        return too_many(len(objects))
+        return fault_of_count(len(objects))
     total = sum(requested.size_bytes for requested in objects)
     if total > MOST_BYTES:
         return (f"a page of {total:,} bytes; at most {MOST_BYTES:,} fit, whose packets are all"
@@ -93,7 +95,7 @@ def _fault_of_object(objects: Sequence[PageObject], number: int) -> str:
 
 def _fault_of_certificates(hosts: Collection[int], certificates: Sequence[Certificate]) -> str:
     """What is wrong with the certificates of a page with these hosts; "" for nothing."""
-    before: set[int] = set()
+    certified: set[int] = set()
     for certificate in certificates:
         words = f"certificate of hosts {', '.join(map(str, certificate.hosts))}"
         if len(certificate.hosts) < 2:
@@ -102,21 +104,21 @@ def _fault_of_certificates(hosts: Collection[int], certificates: Sequence[Certif
         for host in certificate.hosts:
             if host not in hosts:
                 return f"{words}: no object has host = {host}"
-            if host in before:
+            if host in certified:
                 return f"{words}: host {host} has another certificate already"
-            before.add(host)
+            certified.add(host)
     return ""
 
 
-def too_many(count: int) -> str:
-    """What is wrong with a page of so many objects, or of more."""
+def fault_of_count(count: int) -> str:
+    """The message that a page of so many objects has too many."""
     return f"a page of {count:,} objects; at most {MOST_OBJECTS:,} fit"
 
 
 def with_spread(page: Sequence[PageObject], spread_ms: float, seed: int) -> tuple[PageObject, ...]:
-    """The page with longer parse times: that of each object but the document by a draw.
+    """The page with a draw added to the parse time of each object except the document.
 
-    A draw is between 0 and spread_ms. Where a queue overflows, such times decide which packets it
+    A draw is between 0 and spread_ms. Where a queue overflows, parse times decide which packets it
     drops.
     """
     if not spread_ms:

@@ -13,23 +13,24 @@ from firstflight.wire.delivery.host import PAUSE_LATE_NS, Pauses, find_uncaused_
 from firstflight.workloads.page.record import PageEvidence
 from firstflight.workloads.page.timing import ConnectionTimes, Loaded
 
-# When data arrives, libcurl tries to read each stream of HTTP/2, and over TLS each transfer. Each
-# failed attempt takes READ_NS of the guest's clock. From version 8 on it tries each transfer, also
-# over HTTP/1.1 without TLS, in each round of its work. Up to NEWER_ROUNDS of these come before a
-# request (observed with 8.14 and 8.23). A guest has one CPU, so the server waits as long.
+# When data arrives, libcurl tries to read each stream of HTTP/2, and over TLS each transfer. The
+# guest has one CPU, so the server waits meanwhile. Each failed attempt takes so long by the guest's
+# clock:
 READ_NS = 1_000
-NEWER_ROUNDS = 3
+# From this version on libcurl tries to read each transfer, also over HTTP/1.1 without TLS, in each
+# round of its work.
 FIRST_NEWER = 8
-# Over HTTP/2 nginx asks in vain for more between what comes and what it writes; 5 µs were observed.
+NEWER_ROUNDS = 3  # the most rounds before a request (observed with 8.14 and 8.23)
+# Over HTTP/2 nginx tries in vain to read more before it writes. The longest time observed:
 NGINX_NS = 5_000
-# connect() returns at once (EINPROGRESS), after CONNECT_NS of the guest's clock. While the client
-# connects to hundreds of hosts in a row it notes nothing that comes, and the server waits for the
-# one CPU.
+# connect() returns at once (EINPROGRESS), after so long by the guest's clock. While the client
+# connects to hundreds of hosts in a row it notices no arrivals, and the server waits for the one
+# CPU.
 CONNECT_NS = 1_000
 
 
 def time_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
-    """Times that the client reports and its packets do not show, in words."""
+    """The times that the client reports and packets do not show, in words."""
     for connection in evidence.connections.values():
         for place, loaded in enumerate(connection.objects):
             if evidence.trial.http == HTTP_2:
@@ -44,9 +45,9 @@ def time_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
 
 
 def _times_over_1(connection: ConnectionTimes, place: int) -> dict[str, int | None]:
-    """An object's times over HTTP/1.1 by its packets, in ns; None where it has none.
+    """An object's times over HTTP/1.1 as packets show them, in ns; None where no packet shows one.
 
-    place: of the object on its connection. The first one starts with the connection.
+    place: of the object on its connection, from 0. The first object starts with the connection.
     """
     start_ns: int | None = connection.opened_ns
     if place:
@@ -59,16 +60,16 @@ def _times_over_1(connection: ConnectionTimes, place: int) -> dict[str, int | No
 
 def _times_over_2(evidence: PageEvidence, connection: ConnectionTimes, loaded: Loaded, *,
                   allowed_ms: float) -> dict[str, int | None]:
-    """The arrivals nearest to an object's times over HTTP/2, in ns; None where none is near."""
+    """The arrivals at about an object's times over HTTP/2, in ns; None where nothing arrived."""
     times_ns = {}
     for name in ("first_byte_ms", "end_ms"):
         at_ns = evidence.begun_ns + round(loaded.time_ms(name) * MS)
-        times_ns[name] = near(connection, at_ns, allowed_ms)
+        times_ns[name] = arrival_near(connection, at_ns, allowed_ms)
     return times_ns
 
 
 def _since_begun_ms(evidence: PageEvidence, at_ns: int | None) -> float | None:
-    """A packet's time as the client counts it; None for no packet."""
+    """A packet's time in ms since the page began; None for no packet."""
     return None if at_ns is None else (at_ns - evidence.begun_ns) / MS
 
 
@@ -76,11 +77,11 @@ def _in_words(at_ms: float | None) -> str:
     return "no packet" if at_ms is None else f"{at_ms:.3f}"
 
 
-def near(connection: ConnectionTimes, at_ns: int, allowed_ms: float, later_ms: float = 0.0
-         ) -> int | None:
-    """The arrival of in-order data next to a time, in ns; None where nothing arrived near it.
+def arrival_near(connection: ConnectionTimes, at_ns: int, allowed_ms: float, later_ms: float = 0.0
+                 ) -> int | None:
+    """When in-order data first arrived at about a time, in ns; None where nothing arrived then.
 
-    later_ms: by how much more the time may be later than the arrival.
+    It may arrive up to allowed_ms after the time, and up to allowed_ms + later_ms before it.
     """
     _, times = connection.steps
     place = bisect_left(times, at_ns - round((allowed_ms + later_ms) * MS))
@@ -88,8 +89,8 @@ def near(connection: ConnectionTimes, at_ns: int, allowed_ms: float, later_ms: f
     return times[place] if is_near else None
 
 
-def named_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
-    """Objects that the client named before the bytes with the name arrived, or long after."""
+def naming_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
+    """Objects that the client knew of before the bytes with the name arrived, or long after."""
     came_on: dict[int, tuple[ConnectionTimes, int]] = {}  # by number: connection, and place on it
     for connection in evidence.connections.values():
         for place, loaded in enumerate(connection.objects):
@@ -106,7 +107,8 @@ def named_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
                 named_at = connection.readable(place, header_bytes + max(requested.at_byte, 1))
                 at_ns = connection.arrived_ns(named_at)
             else:
-                at_ns = near(connection, evidence.begun_ns + round(named_ms * MS), allowed_ms)
+                reported_ns = evidence.begun_ns + round(named_ms * MS)
+                at_ns = arrival_near(connection, reported_ns, allowed_ms)
             at_ms = _since_begun_ms(evidence, at_ns)
         if at_ms is None or abs(named_ms - at_ms) > allowed_ms:
             yield (f"object {number} named at {named_ms:.3f}, by its packets"
@@ -115,7 +117,7 @@ def named_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
 
 def order_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
     """Objects that were not requested in their turn and as soon as possible, in words."""
-    yield from named_faults(evidence, allowed_ms)
+    yield from naming_faults(evidence, allowed_ms)
     trial = evidence.trial
     by_host: dict[int, list[_Turn]] = {}
     for number, (report, requested) in enumerate(zip(evidence.objects, trial.requested), start=1):
@@ -152,7 +154,7 @@ def _host_faults(turns: Sequence[_Turn], most: int, allowed_ms: float) -> Iterat
         elif running(start_ms) > most:
             yield f"object {number} was one of {running(start_ms)} at once, of {most}"
         elif start_ms > due_ms + allowed_ms:
-            # Just behind these times it could have started, had a connection been free.
+            # At these times something changed: just after one it starts, if a connection is free.
             chances_ms = [due_ms, *(end_ms for end_ms in ends_ms
                                     if due_ms < end_ms < start_ms - allowed_ms)]
             was_overtaken = any(
@@ -167,13 +169,16 @@ def _host_faults(turns: Sequence[_Turn], most: int, allowed_ms: float) -> Iterat
 def uncaused_data(evidence: PageEvidence) -> list[Segment]:
     """The data segments that left a host without a cause there.
 
-    At the client, data that arrive on one connection may let it send on another one. At the server
-    each response depends on its own connection only, unless a timer spreads it (pacing).
+    Data that reach the client on one connection may let it send on another one. At the server each
+    response depends on its own connection only. Where a timer spreads responses (pacing), the
+    server is not judged.
     """
     trial, tick_ns = evidence.trial, evidence.tick_ns
     reads_ns, exchanges = reading_ns(evidence), evidence.all_exchanges.values()
-    thinks_ns = {round(each.think_ms * MS) for each in trial.requested if each.think_ms}
-    parses_ns = {round(each.parse_ms * MS) for each in trial.requested if each.parse_ms}
+    thinks_ns = {round(requested.think_ms * MS) for requested in trial.requested
+                 if requested.think_ms}
+    parses_ns = {round(requested.parse_ms * MS) for requested in trial.requested
+                 if requested.parse_ms}
     pauses = Pauses(thinks_ns, parses_ns, PAUSE_LATE_NS + reads_ns)
 
     # A packet that arrives in the same nanosecond in which another one leaves is its cause.
@@ -195,26 +200,27 @@ def uncaused_data(evidence: PageEvidence) -> list[Segment]:
 
 
 def _with_waits(at_server: Sequence[Segment], busy: Sequence[tuple[int, int]]) -> list[Segment]:
-    """A server's segments; what came while the client had the CPU comes again when it was free.
+    """A server's segments, with copies of those that arrived while the client had the CPU.
 
-    busy: from when to when the client had it, in ns.
+    A copy arrives when the CPU is free. busy: from when to when the client had the CPU, in ns.
     """
     waited = []
     for segment in at_server:
         span = _span_around(busy, segment.time_ns)
         if span is not None and not segment.to_client:
-            waited.append(segment._replace(time_ns=span[1]))
+            _, free_ns = span
+            waited.append(segment._replace(time_ns=free_ns))
     return sorted((*waited, *at_server), key=lambda segment: segment.time_ns)
 
 
 def _span_around(spans: Sequence[tuple[int, int]], at_ns: int) -> tuple[int, int] | None:
-    """The one of spans in order of time in which a time lies; None where none is around it."""
-    place = bisect_left(spans, (at_ns + 1,)) - 1
+    """The span that contains a time; None where no span does. spans: from when to when, sorted."""
+    place = bisect_left(spans, (at_ns + 1,)) - 1  # of the last span that begins up to then
     return spans[place] if place >= 0 and at_ns <= spans[place][1] else None
 
 
 def reading_ns(evidence: PageEvidence) -> int:
-    """How long the client may try to read what has nothing for it, in ns of a guest's clock."""
+    """How long the client may try in vain to read, in ns of a guest's clock."""
     if _is_newer(evidence):
         return READ_NS * NEWER_ROUNDS * _most_transfers(evidence)
     tries_each = evidence.trial.http == HTTP_2 or evidence.trial.is_secure

@@ -15,33 +15,33 @@ from firstflight.workloads.page.har import SavedPage
 from firstflight.workloads.page.objects import MOST_OBJECTS, Certificate, fault_of
 from firstflight.workloads.page.scenario import listed
 
-MOST_BYTES = 64 << 20  # of a HAR; one that has the contents may be that large
+MOST_BYTES = 64 << 20  # of a HAR; with contents it may be that large
 MOST_LIST_BYTES = 1 << 20  # of a TOML file; a page's thousand objects have a tenth of it
-MOST_SPACE = 1000  # before a HAR's first bracket
+MOST_SPACE = 1000  # bytes of white space before a HAR's first bracket
 # How TOML begins: a comment, a table, or a key and its value.
 _TOML = re.compile(rb'(?:\xef\xbb\xbf)?\s*(?:[#[]|["\w.-]+\s*=)')
-LIST, HAR, GZIP = ".toml", ".har", ".gz"  # what names end in
+LIST, HAR, GZIP = ".toml", ".har", ".gz"  # how the names of files end
 
 
 def read(path: Path, mine: Sequence[str] = ()) -> SavedPage:
-    """Read a page's file, as a HAR or as TOML by its name and content. Raises UsageError.
+    """Read the file of a page, which may be compressed by gzip. Raises UsageError.
 
-    It may be compressed by gzip. mine: names of hosts whose objects alone are the page's; () for
-    all.
+    Its name and content tell whether it is a HAR or TOML. mine: names of hosts whose objects alone
+    are the page's; () for all hosts.
     """
     where = f"--page: {path}"
     try:
         content = inflated.content(path, MOST_BYTES)
     except OSError as error:
-        more = "; save it without its contents" if "more than" in str(error.strerror) else ""
-        raise UsageError(f"{where}: cannot be read: {error.strerror}{more}") from error
+        advice = "; save it without its contents" if "more than" in str(error.strerror) else ""
+        raise UsageError(f"{where}: cannot be read: {error.strerror}{advice}") from error
     if not content.strip():
         raise UsageError(f"{where}: is empty")
 
-    kind = Path(path.stem).suffix if path.suffix == GZIP else path.suffix
+    ending = Path(path.stem).suffix if path.suffix == GZIP else path.suffix
     first_character = content[:MOST_SPACE].lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
-    is_har = kind == HAR or kind != LIST and first_character == b"{"
-    if not is_har and kind != LIST and not _TOML.match(content):
+    is_har = ending == HAR or (ending != LIST and first_character == b"{")
+    if not is_har and ending != LIST and not _TOML.match(content):
         raise UsageError(f"{where}: is neither a HAR nor a list of [[object]]s in TOML; a log of"
                          " your users is for --users")
     if not is_har and mine:

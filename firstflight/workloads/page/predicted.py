@@ -1,8 +1,9 @@
-"""Predicts the objects of a page by the model of TCP, while their connection has the link alone.
+"""Predicts by the model of TCP when objects of a page arrive, while a connection is undisturbed.
 
 A connection that shares the link's queue takes longer, and a model of one transfer cannot say by
-how much. Until its first packet waits behind one of another connection, its responses have to
-arrive when the model says. Over TLS that is the first response on each connection.
+how much. But until a packet of the connection waits behind one of another connection, responses
+have to arrive when the model says. Over TLS only the first response on each connection is
+predicted.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from firstflight.workloads.page import crossings
 from firstflight.workloads.page.record import PageEvidence, Predicted
 from firstflight.workloads.page.timing import ConnectionTimes
 
-MOST_RTT_MS = 900.0  # from a second on a SYN is retransmitted, which the model does not cover
-NEAR_MS = 0.05  # a request that follows a response within this time follows it at once
+# From an RTT of a second on a SYN is retransmitted, which the model does not cover.
+MOST_RTT_MS = 900.0
+NEAR_MS = 0.05  # a request within this time after a response follows it at once
 
 
-def predicted(evidence: PageEvidence) -> tuple[Predicted, ...]:
-    """The objects that the model covers, each with its predicted time; () where it covers none."""
+def predict_objects(evidence: PageEvidence) -> tuple[Predicted, ...]:
+    """Each object that the model covers with its predicted time; () where it covers none."""
     trial = evidence.trial
     if trial.http != HTTP_1 or trial.server != BUILTIN or trial.rtt_ms > MOST_RTT_MS:
         return ()
@@ -34,7 +36,7 @@ def predicted(evidence: PageEvidence) -> tuple[Predicted, ...]:
     if trial.disorder or not trial.has_modelled_setting or evidence.sysctls:
         return ()
 
-    shared_ns: dict[int, int] = {}  # by port: since when a connection shared a link
+    shared_ns: dict[int, int] = {}  # by port: since when a connection shared either link
     for packets, link in ((evidence.down, trial.path.down), (evidence.up, trial.path.up)):
         since = crossings.shared_since(packets, link.delay_ms, link.rate_kbps)
         for port, since_ns in since.items():
@@ -48,9 +50,9 @@ def predicted(evidence: PageEvidence) -> tuple[Predicted, ...]:
 
 def _handshake(evidence: PageEvidence, connection: ConnectionTimes
                ) -> tuple[Secure | None, tuple[int, ...]]:
-    """The handshake of a connection, and the lengths of its first response's records.
+    """The handshake of a connection, and the length of each TLS record of its first response.
 
-    None and () without TLS.
+    None and () without TLS, and where the connection has no object.
     """
     port = connection.exchange.client_port
     report = evidence.responses.get(port, {}).get("tls")
@@ -66,7 +68,10 @@ def _handshake(evidence: PageEvidence, connection: ConnectionTimes
 
 def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_ns: int
                    ) -> Iterator[Predicted]:
-    """The objects of one connection that arrived before it shared the link, at shared_ns."""
+    """The predicted objects of one connection, up to the first one that the model does not cover.
+
+    shared_ns: since when the connection shares a link.
+    """
     exchange, trial = connection.exchange, evidence.trial
     if exchange.lost_to_client or exchange.lost_to_server or not connection.requested_ns:
         return
@@ -76,18 +81,20 @@ def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_n
 
     buffers = trial.with_buffers({})
     requests = [segment.payload_bytes for segment in connection.requests]
-    before_ms: float | None = None
+    last_end_ms: float | None = None
     sizes: list[int] = []
     for place, loaded in enumerate(connection.objects):
         if secure is not None and place:
             return
         sizes.append(loaded.report["header_bytes"] + loaded.report["size"])
-        is_next = before_ms is None or loaded.time_ms("start_ms") - before_ms <= NEAR_MS
-        if not is_next or place >= len(requests):
+        follows_at_once = (last_end_ms is None
+                           or loaded.time_ms("start_ms") - last_end_ms <= NEAR_MS)
+        if not follows_at_once or place >= len(requests):
             return
         arrived_ns = connection.arrived_ns(connection.starts[place + 1])
         if arrived_ns is None or arrived_ns >= shared_ns:
             return
+        # The model knows equal exchanges only.
         if len(set(sizes)) > 1 or len(set(requests[:place + 1])) > 1:
             return
         if trial.requested[loaded.number - 1].think_ms:
@@ -108,4 +115,4 @@ def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_n
             return
         yield Predicted(loaded.number, (arrived_ns - connection.opened_ns) / MS,
                         prediction.started_ms + prediction.total_ms)
-        before_ms = loaded.time_ms("end_ms")
+        last_end_ms = loaded.time_ms("end_ms")

@@ -1,6 +1,6 @@
-"""The reasons of pages: their limits, and their flights in words (figures.reasons).
+"""Why a larger window changes a page or does not: what figures.reasons needs to know of pages.
 
-A page in a browser has none: each what-if trial would start the browser again.
+For a page in a browser reasons are not measured: each what-if trial would start the browser again.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from firstflight.workloads.page.scenario import PageScenario
 from firstflight.workloads.page.trial import PageTrial, guest_s
 
 CONNECTIONS = 6  # of HTTP/1.1 to a host, as browsers open
-FASTEST_KBPS = 1_000_000.0  # a page of 2 MB takes 16 ms
-MOST_REASONS = 3
+FASTEST_KBPS = 1_000_000.0  # at which a page of 2 MB takes 16 ms
+MOST_REASONS = 3  # sentences in an answer
 IN_A_BROWSER = ("Why is not measured in a browser, which would load the page a dozen times more:"
                 " --page FILE without --client chromium has reasons.")
 
@@ -63,11 +63,13 @@ class PageWhatIfs(what_ifs.WhatIfs[PageTrial, PageRecord]):
         return is_one_draw(record)
 
     def sent(self, change: PageChange) -> str:
-        before, after = _first_flights(change.base), _first_flights(change.experiment)
+        base_flights = _first_flights(change.base)
+        flights = _first_flights(change.experiment)
         base, window = change.windows
-        if before == after:
-            return f"the first flights have {before} segments with either window"
-        return f"the first flights have {before} segments with {base} and {after} with {window}"
+        if base_flights == flights:
+            return f"the first flights have {flights} segments with either window"
+        return (f"the first flights have {base_flights} segments with {base} and {flights} with"
+                f" {window}")
 
     def same(self, change: PageChange) -> Reason:
         is_same = _first_flights(change.base) == _first_flights(change.experiment)
@@ -115,7 +117,7 @@ def _no_waits(trial: PageTrial) -> PageTrial:
 
 
 def _first_flights(cell: PageCell) -> str:
-    """How many segments a connection's first flight has: "10", or "2 to 10"."""
+    """How many segments first flights have on the connections of a cell: "10", or "2 to 10"."""
     sizes: list[int] = []
     for record in cell.counting:
         sizes += map(int, record.first_flights.split())
@@ -126,7 +128,10 @@ def _first_flights(cell: PageCell) -> str:
 # What is explained -------------------------------------------------------------------------
 
 def changes(settings: Sequence[Setting]) -> list[PageChange]:
-    """Each larger window of a setting against the first one that counts, without a browser's."""
+    """Compare each further window of a setting with the first one that counts.
+
+    Settings of pages in a browser are left out.
+    """
     compared: list[PageChange] = []
     for setting in settings:
         if setting.trial.site:
@@ -137,7 +142,7 @@ def changes(settings: Sequence[Setting]) -> list[PageChange]:
 
 
 def asks_why(scenario: PageScenario) -> bool:
-    """Whether reasons are measured: of a question by flags."""
+    """Whether reasons are measured: only a question by flags asks for them."""
     return any(sweep.repeat_with_drops for sweep in scenario.sweeps)
 
 
@@ -156,7 +161,7 @@ def what_if_trials(scenario: PageScenario, records: Sequence[PageRecord],
 
 
 def sentences(scenario: PageScenario, run: RunData[PageRecord]) -> list[str]:
-    """Why larger windows change pages or do not; [] where it was not asked."""
+    """Why larger windows change pages or do not; [] where the scenario does not ask why."""
     if not asks_why(scenario):
         return []
     found = changes(analysis.settings(run.records))
@@ -167,7 +172,7 @@ def sentences(scenario: PageScenario, run: RunData[PageRecord]) -> list[str]:
 
 
 def labels(scenario: PageScenario, run: RunData[PageRecord]) -> dict[PageTrial, str]:
-    """The reasons for a table, by the cell of the larger window; {} where it was not asked."""
+    """The reasons for a table, by the cell of the larger window; {} where nobody asks why."""
     if not asks_why(scenario):
         return {}
     measured = what_ifs_of(scenario, run.what_ifs)

@@ -28,7 +28,7 @@ from firstflight.workloads.page.timing import ConnectionTimes, by_connection
 from firstflight.workloads.page.trial import PageTrial
 
 FILE = "objects.csv"  # of each trial: the times of its objects
-MOST_FILE_MS = 1e9
+MOST_FILE_MS = 1e9  # a later time in a file of objects or requests shows that it is damaged
 
 
 @lru_cache(maxsize=4096)
@@ -45,10 +45,10 @@ class PageEvidence:
     observation: Observation
     # The connections by the client's port, without those whose sessions the page resumes.
     exchanges: Mapping[int, Exchange]
-    exact: bool  # measured in virtual time
+    exact: bool  # whether it was measured in virtual time
     # What the path did with each packet, to the client and to the server; in virtual time only.
     path: tuple[Delivery, Delivery] | None = None
-    tick_ns: int = 0  # the time of a tick of the kernel's clock; 0 for unknown
+    tick_ns: int = 0  # when the kernel's clock ticked, for one of its ticks; 0 for unknown
     # The connections whose sessions the page resumes, by the client's port.
     earlier: Mapping[int, Exchange] = field(default_factory=dict)
     sysctls: Mapping[str, str] = field(default_factory=dict)  # that the scenario sets
@@ -58,7 +58,7 @@ class PageEvidence:
 
     @classmethod
     def of_captures(cls: type[Ev], trial: PageTrial, observed: ObservedTrial, exact: bool) -> Ev:
-        """The evidence in a trial's captures. Raises CaptureError."""
+        """The evidence in a trial's captures. Raises CaptureError where one cannot be read."""
         client, server = frames_of(observed.client_pcap, observed.server_pcap)
         observation, path, tick_ns = observed.content, None, 0
         if exact:
@@ -69,8 +69,8 @@ class PageEvidence:
         exchanges: dict[int, Exchange] = {}
         earlier: dict[int, Exchange] = {}
         for (_, port), exchange in read_exchanges(client, server).items():
-            kind = earlier if port in earlier_ports else exchanges
-            kind[port] = exchange
+            group = earlier if port in earlier_ports else exchanges
+            group[port] = exchange
         return cls(trial, observation, exchanges, exact=exact, path=path, tick_ns=tick_ns,
                    earlier=earlier)
 
@@ -87,6 +87,7 @@ class PageEvidence:
 
     @property
     def objects(self) -> Sequence[Download]:
+        """What the client reports of each object, in the order of the page."""
         return self.observation["objects"]
 
     @cached_property
@@ -108,7 +109,7 @@ class PageEvidence:
 
     @cached_property
     def shared(self) -> SharedEvidence:
-        """What the checks look at that other workloads have, too."""
+        """The evidence for those checks that all workloads share."""
         trial = self.trial
         connections = [ConnectionEvidence(exchange) for exchange in self.earlier.values()]
         for number, (port, connection) in enumerate(self.connections.items(), start=1):
@@ -130,18 +131,18 @@ class PageEvidence:
 
     @cached_property
     def begun_ns(self) -> int:
-        """When the first packet left the client, in ns; the client's times begin about then."""
+        """When the first packet left the client, in ns: about when the client's times begin."""
         return min(connection.opened_ns for connection in self.connections.values())
 
     @cached_property
     def down(self) -> list[Crossing]:
         """The packets that reached the client."""
-        return crossings.crossings(self.exchanges, to_client=True)
+        return crossings.crossings_of(self.exchanges, to_client=True)
 
     @cached_property
     def up(self) -> list[Crossing]:
         """The packets that reached the server."""
-        return crossings.crossings(self.exchanges, to_client=False)
+        return crossings.crossings_of(self.exchanges, to_client=False)
 
     @property
     def page_ms(self) -> float:
@@ -159,7 +160,7 @@ class PageEvidence:
 
     @property
     def idle_ms(self) -> float:
-        """How long the link to the client sent nothing while the page loaded."""
+        """How long the link to the client sent nothing while the page loaded, in ms."""
         return crossings.idle_ms(self.down, self.trial.bandwidth_kbps, self.begun_ns,
                                  self.begun_ns + round(self.page_ms * MS))
 
@@ -241,7 +242,7 @@ class PageRecord(Record):
     model_deviation_ms: float | None = None
 
     def validate(self) -> None:
-        """Check which object names which, and a page's limits. Raises ValueError."""
+        """Check which object names which, and the limits of a page. Raises ValueError."""
         fault = "" if self.trial.site else fault_of(
             self.trial.objects, self.trial.shared_certificates)
         if fault:

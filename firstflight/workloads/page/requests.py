@@ -16,7 +16,7 @@ from firstflight.workloads.page.record import PageEvidence
 
 
 def request_bytes(evidence: PageEvidence, requested: PageObject) -> int:
-    """The length of the request of an object over HTTP/1.1, without TLS's record."""
+    """The length of the request of an object over HTTP/1.1, without what TLS adds."""
     path, host, agent = _fields(evidence, requested)
     return len(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nUser-Agent: {agent}\r\nAccept: */*\r\n\r\n")
 
@@ -24,7 +24,7 @@ def request_bytes(evidence: PageEvidence, requested: PageObject) -> int:
 def compare_requests(evidence: PageEvidence) -> Iterator[Comparison]:
     """Compare the client's data on each connection with the requests of its objects.
 
-    Over HTTP/1.1 each request is a segment of a known length; TLS may send one more to close the
+    Over HTTP/1.1 each request is a segment of a known length; TLS may send another one to close the
     connection. Over HTTP/2 headers are compressed: all requests together have at most the length of
     their text.
     """
@@ -35,17 +35,18 @@ def compare_requests(evidence: PageEvidence) -> Iterator[Comparison]:
         sent = [segment.payload_bytes for segment in connection.requests]
         name = f"requests of connection {number}"
         if trial.http == HTTP_1:
-            expected = [added_bytes + request_bytes(evidence, each) for each in requested]
+            expected = [added_bytes + request_bytes(evidence, wanted) for wanted in requested]
             further = sent[len(expected):]
             closing = [CLOSE_NOTIFY_BYTES] if CLOSE_NOTIFY_BYTES in further else []
-            yield Comparison(sent == expected + closing, _listed(sent), _listed(expected), name)
+            yield Comparison(sent == expected + closing, _list_sizes(sent), _list_sizes(expected),
+                             name)
         else:
-            most = most_bytes_over_http_2(_fields(evidence, each) for each in requested)
+            most = most_bytes_over_http_2(_fields(evidence, wanted) for wanted in requested)
             yield Comparison(sum(sent) <= most, f"{sum(sent)} bytes", f"at most {most}", name)
 
 
 def _fields(evidence: PageEvidence, requested: PageObject) -> tuple[str, str, str]:
-    """What varies between requests: path, host and the name of the client."""
+    """The parts of a request that vary: path, host and the client's name for itself."""
     trial = evidence.trial
     path = f"/{requested.size_bytes}"
     if requested.think_ms:
@@ -57,6 +58,7 @@ def _fields(evidence: PageEvidence, requested: PageObject) -> tuple[str, str, st
     return path, host, f"curl/{evidence.observation.get('libcurl', '')}"
 
 
-def _listed(sizes: list[int]) -> str:
+def _list_sizes(sizes: list[int]) -> str:
+    """How many sizes there are, and the first five of them, such as "2 of 78, 81 bytes"."""
     shown = ", ".join(map(str, sizes[:5]))
     return f"{len(sizes)} of {shown}{', …' if len(sizes) > 5 else ''} bytes"

@@ -36,35 +36,36 @@ from firstflight.workloads.page.trial import CHAIN_BYTES, OF_SETTING, PageTrial
 
 # Without TLS nginx sets TCP_CORK for HTTP/2 and not TCP_NODELAY: the last short segment of each
 # response would wait for an acknowledgement.
+# Therefore HTTP/2 goes over TLS here, as in browsers.
 ONLY_OVER_TLS = ("browsers speak HTTP/2 over TLS only: give a chain (chain_bytes, --chain), or"
                  f" leave it out for one of {CHAIN_BYTES} bytes")
 NO_EARLY_DATA = ("a page's client sends no early data: which of its requests a browser would repeat"
                  " is not known; measure one response, such as --size 60kB --chain 4000")
-# What goes with HTTP/2 where a sweep does not say it.
+# The parameters that a sweep over HTTP/2 has where it names no others.
 OVER_HTTP_2: Lists = {"chain_bytes": (CHAIN_BYTES,), "server": (NGINX,)}
 CLIENTS = (LIBCURL, CHROMIUM)
-BROWSER_SIGNATURES = ("ecdsa", "rsa2048")  # whose certificates Chromium takes
+BROWSER_SIGNATURES = ("ecdsa", "rsa2048")  # Chromium takes certificates with these
 
 
 @dataclass(frozen=True)
 class ListedObject:
-    """One [[object]] of a list or of a page (workloads.page.objects.PageObject).
+    """One [[object]] of a list or of a page: one PageObject, or `count` equal ones.
 
-    Several equal objects are named at even distances between at_byte and until_byte.
+    Several objects are named at even distances from at_byte to until_byte.
     """
 
     size_bytes: int = key(quantity="response_bytes", name="bytes")
     named_by: int | None = key(None, quantity="named_by")
-    at_byte: int | None = key(None, quantity="at_byte")  # of several, where the first one is named
+    at_byte: int | None = key(None, quantity="at_byte")  # where the first object is named
     parse_ms: float = key(0.0, quantity="process_ms")
     think_ms: float = key(0.0, quantity="process_ms")
     host: int = key(0, quantity="host")
     is_early: bool = key(False, name="early")
     count: int = key(1, quantity="objects")
-    until_byte: int | None = key(None, quantity="at_byte")  # of several, where the last one is
+    until_byte: int | None = key(None, quantity="at_byte")  # where the last of several is named
 
     def check(self, where: str) -> None:
-        """Raises UsageError where count and until_byte do not go together."""
+        """Check that count and until_byte go together. Raises UsageError."""
         is_several = self.count > 1
         ends_before = is_several and (self.until_byte or 0) < (self.at_byte or 0)
         if (self.until_byte is not None) != is_several or ends_before:
@@ -76,14 +77,14 @@ def listed(raw: Mapping[str, object], where: str) -> tuple[PageObject, ...]:
     """The [[object]]s of a page, first its document. Raises UsageError."""
     tables = schema.as_tables(raw, "object", where)
     if len(tables) > objects.MOST_OBJECTS:
-        raise UsageError(f"{where}: {objects.too_many(len(tables))}")
+        raise UsageError(f"{where}: {objects.fault_of_count(len(tables))}")
 
     page: list[PageObject] = []
     for number, table in enumerate(tables, start=1):
         entry = schema.read(ListedObject, table, f"{where}: [[object]] {number}")
         count = len(page) + entry.count
         if count > objects.MOST_OBJECTS:
-            raise UsageError(f"{where}: {objects.too_many(count)}")
+            raise UsageError(f"{where}: {objects.fault_of_count(count)}")
         page += _objects_of(entry, page)
     if fault := objects.fault_of(page):
         raise UsageError(f"{where}: {fault}")
@@ -91,9 +92,9 @@ def listed(raw: Mapping[str, object], where: str) -> tuple[PageObject, ...]:
 
 
 def _objects_of(entry: ListedObject, above: Sequence[PageObject]) -> list[PageObject]:
-    """The objects of one [[object]]. above: those of the [[object]]s above it.
+    """The objects of one [[object]]. above: the objects of the [[object]]s above it.
 
-    By default the document names it, at the document's last byte.
+    By default the document names them, at the document's last byte.
     """
     named_by, at_byte = entry.named_by, entry.at_byte
     if named_by is None:
@@ -124,21 +125,22 @@ class Page:
     """
 
     name: str = key(reader=schema.file_name)
-    # A number of equal objects.
+    # Either a number of equal objects.
     count: int | None = key(None, quantity="objects", name="objects")
     size_bytes: int | None = key(None, quantity="response_bytes", name="bytes")
     document_bytes: int | None = key(None, quantity="response_bytes")
-    # Or a list of them, first the document, and which of its hosts share certificates.
+    # Or a list of objects, first the document, and the certificates that their hosts share.
     listed: tuple[PageObject, ...] = key((), name="object", reader=lambda value, where: listed(
         {"object": value}, where.removesuffix(": object")))
     certificates: tuple[Certificate, ...] = key((), name="certificate", reader=schema.listed(
         Certificate, "{hosts = [0, 1]}"))
-    # The site: in a folder, of which files names patterns (() for all), or in a HAR.
+    # The site is in a folder or in a HAR. url_path is that of the page in the folder; files has
+    # patterns of the names that are served from it, () for all.
     folder: str = ""
     har: str = ""
-    url_path: str = ""  # of the page in the folder
+    url_path: str = ""
     files: tuple[str, ...] = key((), reader=schema.one_or_more(schema.text, "patterns of names"))
-    # Or the digest of a stored site (testbed.site_store), and the bytes of its bodies.
+    # Or the site is stored: its digest (testbed.site_store), and the bytes of its bodies.
     site: str = key("", reader=_digest)
     site_bytes: int = key(0, quantity="site_bytes")
 
@@ -181,7 +183,7 @@ class Page:
         return bool(self.listed) or self.count is not None
 
     def source(self, beside: Path | None, where: str) -> Source:
-        """Where its site is; false without one. beside: the folder from which its path leads."""
+        """Where the site is; false without one. beside: the folder that its path is relative to."""
         return Source(self.site, self.site_bytes, path=self.folder or self.har,
                       url_path=self.url_path, files=self.files, is_har=bool(self.har),
                       beside=beside, where=f"{where}: {'har' if self.har else 'folder'}")
@@ -197,9 +199,9 @@ class Page:
 
 @dataclass(frozen=True, kw_only=True)
 class PageSweep(SettingSweep[PageTrial]):
-    """Pages over settings, in every combination of the lists. Its fields are those of PageTrial.
+    """Pages over settings, in every combination of the lists. Fields are named as in PageTrial.
 
-    With HTTP/2 the sweep has OVER_HTTP_2 where it names no other values.
+    With HTTP/2 a sweep has the values of OVER_HTTP_2 where it names no others.
     """
 
     NAMES: ClassVar[tuple[str, ...]] = OF_SETTING
@@ -212,11 +214,11 @@ class PageSweep(SettingSweep[PageTrial]):
     lists: Lists = lists_of(OF_SETTING)
     connections: tuple[int, ...] = key((6,), reader=schema.one_or_more(
         schema.number("connections")))
-    # Parse times are longer by a draw from 0 to this. The draw is from the seed of the repeat, and
-    # the same under every window.
+    # A draw from 0 to this is added to each parse time. It follows from the seed of the repeat, and
+    # is the same under every window.
     spread_ms: float = key(0.0, quantity="process_ms")
-    # Of each page of page_names, set once the pages are read: its objects, the certificates that
-    # its hosts share, and where its site is (false for a page of objects).
+    # For each page of page_names, set by `linked`: its objects, the certificates that its hosts
+    # share, and where its site is (false for a page of objects).
     contents: tuple[tuple[PageObject, ...], ...] = key((), absent=True)
     page_certificates: tuple[tuple[Certificate, ...], ...] = key((), absent=True)
     sites: tuple[Source, ...] = key((), absent=True)
@@ -228,7 +230,10 @@ class PageSweep(SettingSweep[PageTrial]):
 
     @property
     def count(self) -> int:
-        """How many cells the sweep has: over HTTP/2 the numbers of connections make one."""
+        """How many cells the sweep has.
+
+        Over HTTP/2 there is one connection to a host, however many numbers `connections` lists.
+        """
         versions = self.lists["http"]
         if HTTP_2 not in versions or len(self.connections) == 1:
             return super().count
@@ -238,21 +243,22 @@ class PageSweep(SettingSweep[PageTrial]):
 
     def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
         if HTTP_2 in lists["http"]:
-            own = {name: values for name, values in OVER_HTTP_2.items() if name not in self.lists}
-            lists = {**lists, **own}
+            unnamed = {name: values for name, values in OVER_HTTP_2.items()
+                       if name not in self.lists}
+            lists = {**lists, **unnamed}
         return super().with_followers({"system": (system_for(lists),), **lists})
 
     def overridden(self, lists: Lists, where: str = "") -> PageSweep:
         if HTTP_2 in lists.get("http", ()):
-            own = {name: values for name, values in OVER_HTTP_2.items()
-                   if self.lists[name] == PARAMETERS[name].quantity.defaults}
-            lists = {**own, **lists}
+            by_default = {name: values for name, values in OVER_HTTP_2.items()
+                          if self.lists[name] == PARAMETERS[name].quantity.defaults}
+            lists = {**by_default, **lists}
         if "system" not in lists and system_for({**self.lists, **lists}) == NEWER:
             lists = {**lists, "system": (NEWER,)}
         return super().overridden(lists, where)
 
     def cell_values(self) -> Iterator[dict[str, Any]]:
-        """The values of each cell; over HTTP/2 with one connection to a host only."""
+        """The values of each cell. Over HTTP/2 a cell has one connection to a host."""
         for values in super().cell_values():
             if values["http"] != HTTP_2:
                 yield values
@@ -286,7 +292,8 @@ class PageSweep(SettingSweep[PageTrial]):
                ) -> PageSweep:
         """The sweep with the contents of its pages. Raises UsageError where a page is missing.
 
-        beside: the folder from which paths of pages lead, None for that of the project's scenarios.
+        beside: the folder that paths of pages are relative to; None for the folder of the project's
+        scenarios.
         """
         for name in self.page_names:
             if name not in pages:
@@ -308,7 +315,7 @@ class PageSweep(SettingSweep[PageTrial]):
         return linked
 
     def check_server(self, where: str) -> None:
-        """Raises UsageError where a server or client cannot deliver the pages."""
+        """Check that servers and clients can deliver the pages. Raises UsageError."""
         for server in self.lists["server"]:
             if server not in (BUILTIN, NGINX):
                 raise UsageError(f"{where}: server: a page comes from {BUILTIN} or {NGINX}, not"
@@ -320,7 +327,7 @@ class PageSweep(SettingSweep[PageTrial]):
             raise UsageError(f"{where}: think_ms needs the server {BUILTIN}")
 
     def check_browser(self, where: str) -> None:
-        """Raises UsageError where a browser cannot load a page over this setting."""
+        """Check that a browser can load a page over these settings. Raises UsageError."""
         lists = self.lists
         if self.spread_ms:
             raise UsageError(f"{where}: spread_ms draws times of parsing, which a browser has"
@@ -356,10 +363,10 @@ class PageSweep(SettingSweep[PageTrial]):
                 listed, shared = (), ()
 
             for repeat in range(1, 1 + self.repeats(cell)):
-                own_seed = netem_seed(seed, repeat)
+                repeat_seed = netem_seed(seed, repeat)
                 phase_ms = drawn_phase_ms(seed, repeat) if site else None
-                content = objects.with_spread(listed, self.spread_ms, own_seed)
-                trial_seed = own_seed if draws_at_random(cell) else 0
+                content = objects.with_spread(listed, self.spread_ms, repeat_seed)
+                trial_seed = repeat_seed if draws_at_random(cell) else 0
                 for initcwnd in self.initcwnd:
                     yield PageTrial(
                         scenario=scenario, part=self.name, page=name, initcwnd=initcwnd,
@@ -375,11 +382,11 @@ METRICS = {"page_ms": "time of the page", "first_byte_ms": "first byte",
 
 @dataclass(frozen=True, kw_only=True)
 class PageFigure(Figure):
-    """A figure of FIGURES."""
+    """A figure of pages: one of the kinds in FIGURES."""
 
     sweep: str
     metric: str = key("page_ms", reader=schema.word(tuple(METRICS)))  # of the bars of "times"
-    # Those of a waterfall or a film strip; () for the sweep's first and last.
+    # The windows of a waterfall or a film strip; () for the sweep's first and last.
     windows: tuple[int, ...] = key((), reader=schema.values(schema.number("initcwnd")))
 
 
@@ -387,7 +394,7 @@ PageScenario = grammar.Scenario[PageSweep, PageFigure, Claim]
 
 
 def _check_figure(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -> None:
-    """Raises UsageError where a figure names a sweep or window that is not measured."""
+    """Check that a figure's sweep and windows are measured. Raises UsageError."""
     names = [sweep.name for sweep in sweeps]
     schema.one_of(figure.sweep, names, f"{where}: sweep")
     windows = sweeps[names.index(figure.sweep)].initcwnd
@@ -398,7 +405,7 @@ def _check_figure(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -
 
 
 def _check_waterfall(sweeps: Sequence[PageSweep], figure: PageFigure, where: str) -> None:
-    """Raises UsageError as _check_figure does, and where the figure names one time: it shows all.
+    """Check a figure that shows all times of a page, so that it may name none. Raises UsageError.
     """
     _check_figure(sweeps, figure, where)
     if figure.metric != "page_ms":
@@ -415,7 +422,7 @@ FIGURES: dict[str, FigureKind[Sequence[PageSweep], PageFigure]] = {
 
 
 def _link(file: ScenarioFile) -> Callable[[PageSweep, str], PageSweep]:
-    """What gives a file's sweeps the contents of its pages."""
+    """A function that gives a sweep of the file the contents of its pages."""
     pages = {page.name: page for page in schema.read_tables(Page, file.raw, "page", file.where)}
     return lambda sweep, where: sweep.linked(pages, where, sources.beside(file))
 

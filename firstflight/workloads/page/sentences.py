@@ -1,4 +1,4 @@
-"""What a larger window changes of pages, and what their packets show of it, in sentences."""
+"""Sentences on how a larger window changes pages, and on what packets show of the reason."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_NAMED = 4  # settings that one sentence names
 
 
 def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:
-    """What the window changes, over all settings in which two windows count."""
+    """How the window changes the pages of all settings in which two windows count."""
     compared = [(setting, name) for setting, name in zip(settings, names)
                 if len(setting.counting) > 1]
     if not compared:
@@ -29,7 +29,7 @@ def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:
 
 
 def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
-    """The largest and smallest change by the largest window, where it differs significantly."""
+    """The largest and the smallest significant change by the largest window, in a sentence."""
     windows = {(setting.counting[0].window, setting.counting[-1].window) for setting, _ in compared}
     which = "the largest instead of the smallest window"
     if len(windows) == 1:
@@ -44,17 +44,19 @@ def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
     if not changed:
         return f"With {which}, the page changes significantly in none of {len(compared)} settings."
 
-    ends = [f"{format_brief(abs(percent))} % {'earlier' if percent >= 0 else 'later'} ({name})"
-            for percent, name in dict.fromkeys((max(changed), min(changed)))]
+    extremes = []
+    for percent, name in dict.fromkeys((max(changed), min(changed))):
+        direction = "earlier" if percent >= 0 else "later"
+        extremes.append(f"{format_brief(abs(percent))} % {direction} ({name})")
     unsure = len(compared) - len(changed)
     rest = ""
     if unsure:
         rest = f"; in {unsure} of {len(compared)} settings it does not differ significantly"
-    return f"With {which}, the page is there {' to '.join(ends)}{rest}."
+    return f"With {which}, the page is there {' to '.join(extremes)}{rest}."
 
 
 def _change(setting: Setting) -> str:
-    """What the fastest window changes for one page, in a sentence."""
+    """How the fastest window changes one page, in a sentence without its full stop."""
     base, *others = setting.counting
     if all(abs(times.page.value - base.page.value) <= SAME_MS for times in others):
         windows = join_words([str(times.window) for times in setting.counting])
@@ -70,8 +72,8 @@ def _change(setting: Setting) -> str:
 
     saved_ms = base.page.value - fastest.page.value
     document_ms = (base.mean("document_ms") or 0.0) - (fastest.mean("document_ms") or 0.0)
-    half, which = _half(setting, fastest.window), ""
-    # Whether another window is faster is another comparison, with an interval of its own.
+    half, which = _plus_minus(setting, fastest.window), ""
+    # An interval compares two windows: it does not show which is the fastest of three.
     if len(others) > 1 and not half:
         windows = join_words([str(times.window) for times in setting.counting])
         which = f", the fastest of {windows}"
@@ -86,7 +88,7 @@ def _base_is_fastest(setting: Setting) -> str:
     """How much later the page is with the larger windows, in a sentence."""
     base, *others = setting.counting
     unsure = [times for times in others
-              if not setting.effect(times.window) and _half(setting, times.window)]
+              if not setting.effect(times.window) and _plus_minus(setting, times.window)]
     slower = join_words([_later(setting, times) for times in others if times not in unsure])
     rest = ""
     if unsure:
@@ -108,7 +110,7 @@ def _unsure(setting: Setting) -> str:
             return ""
 
         saved_ms = saved.absolute.value
-        parts.append(f"{format_brief(abs(saved_ms))}{_half(setting, times.window)} ms"
+        parts.append(f"{format_brief(abs(saved_ms))}{_plus_minus(setting, times.window)} ms"
                      f" {'earlier' if saved_ms > 0 else 'later'} with {times.window}")
     if not parts:
         return ""
@@ -116,8 +118,8 @@ def _unsure(setting: Setting) -> str:
             f" takes {format_brief(base.page.value)} ms: it is there {join_words(parts)}")
 
 
-def _half(setting: Setting, window: int) -> str:
-    """Half of the interval of what a window saves, such as " ± 3.2"; "" without one."""
+def _plus_minus(setting: Setting, window: int) -> str:
+    """Half the width of the interval of what a window saves, such as " ± 3.2"; "" without one."""
     saved = setting.saved(window)
     if saved is None or saved.absolute.interval is None:
         return ""
@@ -126,11 +128,12 @@ def _half(setting: Setting, window: int) -> str:
 
 
 def _later(setting: Setting, times: WindowTimes) -> str:
-    """How much later the page is there with a window that is no faster than the baseline."""
+    """How much later the page is there with a window that is not faster than the baseline."""
     later_ms = times.page.value - setting.counting[0].page.value
     if abs(later_ms) <= SAME_MS:
         return f"at the same time with {times.window}"
-    return f"{format_brief(later_ms)}{_half(setting, times.window)} ms later with {times.window}"
+    return (f"{format_brief(later_ms)}{_plus_minus(setting, times.window)} ms later with"
+            f" {times.window}")
 
 
 def _earlier(saved_ms: float) -> str:
@@ -141,7 +144,7 @@ def _earlier(saved_ms: float) -> str:
 
 
 def _short_change(setting: Setting) -> str:
-    """As _change, for a sentence on several settings."""
+    """How the fastest window changes one page, briefly, for a sentence on several settings."""
     base, fastest = setting.counting[0], setting.fastest
     if not any(abs(times.page.value - base.page.value) > SAME_MS for times in setting.counting):
         return f"no window changes the page, which takes {format_brief(base.page.value)} ms"
@@ -154,13 +157,16 @@ def _short_change(setting: Setting) -> str:
 
     saved_ms = base.page.value - fastest.page.value
     return (f"{fastest.window} instead of {base.window} segments save"
-            f" {format_brief(saved_ms)}{_half(setting, fastest.window)} of"
+            f" {format_brief(saved_ms)}{_plus_minus(setting, fastest.window)} of"
             f" {format_brief(base.page.value)} ms"
             f" ({format_brief(saved_ms / base.page.value * 100)} %)")
 
 
 def notes(setting: Setting, name: str) -> list[str]:
-    """What the packets of a setting show: drops, idle time, and whether the link is the limit."""
+    """Sentences on what the packets of a setting show: drops, idle time, and a link that is full.
+
+    name: what distinguishes the setting; "" for the only setting.
+    """
     place = f"{name}: " if name else ""
     counting = setting.counting
     lines = _drop_notes(counting, place)
@@ -183,7 +189,7 @@ def notes(setting: Setting, name: str) -> list[str]:
 
 
 def _drop_notes(counting: Sequence[WindowTimes], place: str) -> list[str]:
-    """How many packets the queue drops with each window; [] where it drops none."""
+    """A sentence on how many packets the queue drops with each window; [] where it drops none."""
     drops = [times.mean("queue_drops") or 0.0 for times in counting]
     if not any(drops):
         return []

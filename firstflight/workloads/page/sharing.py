@@ -10,14 +10,17 @@ from collections.abc import Iterable, Sequence
 
 
 def groups_of(hosts: Sequence[str], came: Iterable[tuple[str, str]]) -> dict[str, int]:
-    """The number of each host's group, from 0 on in the order of the hosts.
+    """The number of each host's group. Groups are numbered from 0 on in the order of the hosts.
 
-    Hosts whose objects came over one connection are in one group, directly or through others.
-    hosts: their names, each once. came: connection and host of each object.
+    Two hosts are in one group if objects of both came over one connection, or if each is in one
+    group with a third host. hosts: their names, each once. came: connection and host of each
+    object.
     """
-    leader = {name: name for name in hosts}  # a host of the same group; itself for the first one
+    # By host, another host of its group; the host itself where it leads the group.
+    leader = {name: name for name in hosts}
 
     def first(name: str) -> str:
+        """The leader of a host's group."""
         while leader[name] != name:
             name = leader[name]
         return name

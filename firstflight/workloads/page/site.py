@@ -1,7 +1,7 @@
 """Reads a site to load in a browser: a folder of files, or a HAR with its contents.
 
-Both may come from anywhere. Whatever they hold becomes a recording (testbed.hosts.replay), within
-limits that are counted while reading. Guests read the recording, and neither folder nor HAR.
+Either may come from anywhere. What it holds becomes a recording (testbed.hosts.replay), within
+limits that are counted while reading. Guests read the recording, and never the folder or the HAR.
 """
 
 from __future__ import annotations
@@ -30,20 +30,21 @@ from firstflight.workloads.page.exporters import CONNECTION
 from firstflight.workloads.page.har_file import BESIDE, number, table, tables, time_ms
 
 MOST_FILES, MOST_BYTES, MOST_DEPTH = 10_000, 128 << 20, 32  # of a folder
-MOST_HAR_BYTES, MOST_ENTRIES = 128 << 20, 10_000
-MOST_ORIGINS = 200
-MOST_HEADER, MOST_HEADERS, MOST_URL, MOST_METHOD = 8_000, 100, 8_000, 20
-# How much larger than its text a content may claim to be: programs count the ends of lines in
-# different ways.
-MOST_LONGER = 1.1
+MOST_HAR_BYTES, MOST_ENTRIES = 128 << 20, 10_000  # of a HAR
+MOST_ORIGINS = 200  # of a HAR
+MOST_HEADERS = 100  # of an answer, and fields of a form
+MOST_HEADER, MOST_URL, MOST_METHOD = 8_000, 8_000, 20  # characters
+# By how much larger than its text a content may claim to be: programs count the ends of lines
+# differently, by a share of the text and by some bytes.
+MOST_LONGER, MORE_LONGER_BYTES = 1.1, 100
 OWN_ORIGIN = "https://page.test"  # of a folder
-LEAST_COMPRESSED = 1000  # bytes of a text that servers compress (nginx's gzip_min_length is 20)
+LEAST_COMPRESSED = 1000  # bytes: smaller texts are sent as they are (nginx: gzip_min_length 20)
 INDEX = "index.html"
 SHARED = Path("/usr/share")  # documents of packages have links to scripts and fonts there
 NO_CONTENTS = ("has no contents of what was loaded: save it with contents (Chrome's \"Save all as"
                " HAR with content\", Playwright's recordHar), or leave out --client chromium")
 
-# Types that mimetypes of Python 3.10 lacks, or has otherwise than servers.
+# Types that mimetypes of Python 3.10 lacks, or names otherwise than servers do.
 _TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".woff": "font/woff",
           ".woff2": "font/woff2", ".webp": "image/webp", ".avif": "image/avif",
           ".wasm": "application/wasm", ".json": "application/json", ".svg": "image/svg+xml",
@@ -76,11 +77,11 @@ def is_har(path: Path) -> bool:
 
 def read(path: Path, url_path: str = "", with_server_time: bool = True,
          files: Sequence[str] = (), where: str = "--page") -> Site:
-    """Read a site. Raises UsageError.
+    """Read a site from a folder or a HAR. Raises UsageError.
 
-    url_path: of the page, by default / of a folder and the document of a HAR. with_server_time:
-    whether answers wait as those of a HAR did. files: patterns of names in a folder, of which the
-    others are left out; () for all. where: how messages begin.
+    url_path: of the page in a folder, "" for /; a HAR's page is its document. with_server_time:
+    whether answers wait as those of a HAR did. files: patterns of the names that are read from a
+    folder; () for all. where: how messages begin.
     """
     if is_har(path):
         return read_har(path, with_server_time, where)
@@ -91,10 +92,10 @@ def read(path: Path, url_path: str = "", with_server_time: bool = True,
 
 def read_folder(folder: Path, url_path: str = "", files: Sequence[str] = (),
                 where: str = "--page") -> Site:
-    """Read a folder of files, as a server for static files has it. Raises UsageError.
+    """Read a folder of files as a server for static files delivers them. Raises UsageError.
 
-    Hidden files, what is no file, and links are left out, and counted. But links to files of the
-    folder, and to what packages share (SHARED), are followed. files, where: as in read.
+    Links to files in the folder and in SHARED are followed. Other links, hidden files, and special
+    files are left out and counted. url_path, files, where: as in read.
     """
     where = f"{where}: {folder}"
     answers: list[Answer] = []
@@ -157,9 +158,10 @@ def _files(folder: Path, left_out: Counter[str], where: str) -> Iterator[tuple[P
 
 def _leave_out_folders(folders: list[str], above: Path, folder: Path, *,
                        left_out: Counter[str]) -> None:
-    """Keep of the folders in one those that os.walk shall enter, and sort them.
+    """Remove the folders that os.walk shall not enter from its list `folders`, and sort the others.
 
-    Links, hidden folders, and those that are too deep in `folder` are counted in left_out.
+    They are links, hidden folders, and folders too deep in `folder`; they are counted in left_out.
+    above: the folder that has the listed ones.
     """
     is_deep = len(above.relative_to(folder).parts) >= MOST_DEPTH
     for name in list(folders):
@@ -182,7 +184,7 @@ def _raise(error: OSError) -> None:
 
 
 def _content(place: Path, room: int, where: str) -> bytes:
-    """The content of a file that is no link. Raises UsageError."""
+    """The content of a file that is no link. Raises UsageError where it exceeds `room` bytes."""
     try:
         descriptor = os.open(place, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as file:
@@ -196,7 +198,7 @@ def _content(place: Path, room: int, where: str) -> bytes:
 
 
 def _of_file(name: str, body: bytes) -> Iterator[Answer]:
-    """The answers of a file: its own, and those of its folder where it is an index."""
+    """The answers for a file: its own, and where it is an index also those for its folder."""
     kind = type_of(name)
     if kind.startswith("text/") or kind in ("application/json", "image/svg+xml"):
         kind += "; charset=utf-8"
@@ -226,8 +228,8 @@ def type_of(name: str) -> str:
 
 def _encoded(headers: tuple[tuple[str, str], ...], body: bytes, coding: str,
              wanted_bytes: int | None = None) -> tuple[tuple[tuple[str, str], ...], bytes]:
-    """Headers and body of an answer that is compressed, where that makes it smaller."""
-    name, smaller = encoding.compressed(body, coding, wanted_bytes)
+    """Headers and body of an answer, compressed where that makes the body smaller."""
+    name, smaller = encoding.compress(body, coding, wanted_bytes)
     if len(smaller) >= len(body):
         return headers, body
     vary = () if "vary" in dict(headers) else (("vary", "accept-encoding"),)
@@ -238,7 +240,7 @@ def _encoded(headers: tuple[tuple[str, str], ...], body: bytes, coding: str,
 
 @dataclass(frozen=True)
 class _Entry:
-    """An entry of a HAR."""
+    """An entry of a HAR that can be replayed."""
 
     url: str
     origin: str
@@ -247,14 +249,14 @@ class _Entry:
     headers: tuple[tuple[str, str], ...]
     kind: str  # the type of its content
     body: bytes | None  # None where the HAR has no contents of it
-    coding: str  # in which its body came; "" for none
-    came_bytes: int | None  # of its body as it came; None for unknown
+    coding: str  # how the body was compressed when it came, such as "gzip"; "" for not at all
+    came_bytes: int | None  # of the body as it came; None for unknown
     start_ms: float
     wait_ms: float
     connect_ms: float  # without TLS; 0 or less where it opened no connection
-    connection: str
-    http: str
-    request_text: str  # its body, as recordings keep it
+    connection: str  # its name; "" for unknown
+    http: str  # "1.1", "2" or "3"; "" for unknown
+    request_text: str  # the request's body, as recordings keep it
 
 
 def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -> Site:
@@ -287,7 +289,7 @@ def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -
 
 
 def _entry(item: object, dropped: Counter[str]) -> _Entry | None:
-    """What is replayed of an entry; None for what no browser requests of a server."""
+    """Read an entry; None for one that cannot be replayed, which is counted in `dropped`."""
     entry: Mapping[str, Any] = item if isinstance(item, dict) else {}
     request, response = table(entry, "request"), table(entry, "response")
     url, method = _text(request, "url"), _text(request, "method").upper()
@@ -297,11 +299,11 @@ def _entry(item: object, dropped: Counter[str]) -> _Entry | None:
         return None
 
     content = table(response, "content")
-    named = [(str(header.get("name")).lower(), str(header.get("value")))
-             for header in tables(response.get("headers"))[:MOST_HEADERS]]
-    of_name = dict(named)
-    kind = of_name.get("content-type") or str(content.get("mimeType") or "")
-    headers = tuple((name, value) for name, value in named if _is_header(name, value))
+    recorded = [(str(header.get("name")).lower(), str(header.get("value")))
+                for header in tables(response.get("headers"))[:MOST_HEADERS]]
+    value_of = dict(recorded)
+    kind = value_of.get("content-type") or str(content.get("mimeType") or "")
+    headers = tuple((name, value) for name, value in recorded if _is_header(name, value))
     if kind and "content-type" not in dict(headers) and _is_header("content-type", kind):
         headers = (*headers, ("content-type", kind))
 
@@ -312,7 +314,7 @@ def _entry(item: object, dropped: Counter[str]) -> _Entry | None:
     return _Entry(
         url.partition("#")[0], origin, method, status=status, headers=headers,
         kind=kind.partition(";")[0].strip().lower(), body=_body(content, status, method),
-        coding=of_name.get("content-encoding", "").strip().lower().replace("identity", ""),
+        coding=value_of.get("content-encoding", "").strip().lower().replace("identity", ""),
         came_bytes=encoding.recorded_bytes(response),
         start_ms=time_ms(entry.get("startedDateTime")),
         wait_ms=max(0.0, number(timings.get("wait"), 0.0)), connect_ms=connect_ms,
@@ -333,7 +335,7 @@ def _is_method(method: str) -> bool:
 def _request_text(posted: Mapping[str, object]) -> str:
     """The body of a request as recordings keep it; "" for none."""
     text = _text(posted, "text")
-    if not text:  # a form of which the fields are named only
+    if not text:  # it may be a form, of which the HAR lists the fields
         fields = tables(posted.get("params"))[:MOST_HEADERS]
         text = urlencode([(str(field.get("name")), str(field.get("value") or ""))
                           for field in fields])
@@ -341,18 +343,19 @@ def _request_text(posted: Mapping[str, object]) -> str:
 
 
 def _is_plain(words: str) -> bool:
+    """Whether a text has only visible characters of ASCII."""
     return words.isascii() and words.isprintable() and " " not in words
 
 
 def _is_header(name: str, value: str) -> bool:
-    """Whether a recorded header can be sent, and means the same here."""
+    """Whether a recorded header can be sent, and is still true in a replay."""
     is_name = bool(name) and _is_plain(name) and ":" not in name
     is_value = len(value) <= MOST_HEADER and value.isascii() and value.isprintable()
     return is_name and is_value and name not in _LEFT_OUT
 
 
 def _body(content: Mapping[str, object], status: int, method: str) -> bytes | None:
-    """The content of an entry; None where the HAR lacks it, or has only its beginning."""
+    """The content of an entry; None where the HAR lacks it, or has only the beginning."""
     text, size = content.get("text"), number(content.get("size"))
     if isinstance(text, str):
         body = text.encode("utf-8", "surrogatepass")
@@ -361,14 +364,14 @@ def _body(content: Mapping[str, object], status: int, method: str) -> bytes | No
                 body = base64.b64decode(text, validate=False)
             except (binascii.Error, ValueError):
                 return None
-        return body if size <= MOST_LONGER * len(body) + 100 else None
+        return body if size <= MOST_LONGER * len(body) + MORE_LONGER_BYTES else None
 
     is_empty = status in (204, 304) or status in _REDIRECTS or method in ("HEAD", "OPTIONS")
     return b"" if is_empty or size == 0 else None
 
 
 def _origin_of(url: str) -> str:
-    """Scheme, host and port of a URL; "" for what a browser would not request from a host."""
+    """Scheme, host and port of a URL; "" where it is no URL that a browser requests from a host."""
     if (len(url) > MOST_URL or not _is_plain(url)
             or not url.startswith(("http://", "https://"))):
         return ""
@@ -385,7 +388,7 @@ def _origin_of(url: str) -> str:
 
 
 def _document(entries: Sequence[_Entry], where: str) -> str:
-    """The URL to load: of the document, or of the first redirect to it. Raises UsageError."""
+    """The URL to load: the document's, or that of the first redirect to it. Raises UsageError."""
     documents = (entry for entry in entries
                  if entry.kind in _HTML and entry.status < 300 and entry.method == "GET")
     document = next(documents, None)
@@ -395,7 +398,7 @@ def _document(entries: Sequence[_Entry], where: str) -> str:
     if document.body is None or not any(entry.body for entry in entries):
         raise UsageError(f"{where}: {NO_CONTENTS}")
 
-    leading = {}  # by the URL to which a redirect leads: its own
+    leading = {}  # by the URL to which a redirect leads: the URL of the redirect
     for entry in entries:
         if entry.status in _REDIRECTS and entry.start_ms <= document.start_ms:
             target = dict(entry.headers).get("location", "")
@@ -410,7 +413,7 @@ def _document(entries: Sequence[_Entry], where: str) -> str:
 
 
 def _origins(entries: Sequence[_Entry], where: str) -> dict[str, Origin]:
-    """The origins by name. Those whose objects came over one connection have one group."""
+    """The origins by name. Origins whose objects came over one connection are in one group."""
     names = list(dict.fromkeys(entry.origin for entry in entries))
     if len(names) > MOST_ORIGINS:
         raise UsageError(f"{where}: a page of {len(names)} hosts; at most {MOST_ORIGINS} fit")
@@ -423,10 +426,10 @@ def _origins(entries: Sequence[_Entry], where: str) -> dict[str, Origin]:
 
 
 def _waits_ms(entries: Sequence[_Entry]) -> list[float]:
-    """How long each answer waits, in ms: the recorded wait less the recording's round trip.
+    """How long the server lets each answer wait, in ms: the recorded wait less a round trip.
 
-    The round trip to an origin is the shortest time that a connection to it took without TLS; where
-    none was recorded, the shortest wait of its answers.
+    The recording's round trip to an origin is the shortest time in which TCP connected to it. Where
+    no connection was recorded, it is the shortest wait of the origin's answers.
     """
     connects_ms: dict[str, list[float]] = defaultdict(list)  # by origin
     waits_ms: dict[str, list[float]] = defaultdict(list)
@@ -436,11 +439,11 @@ def _waits_ms(entries: Sequence[_Entry]) -> list[float]:
         if entry.wait_ms > 0:
             waits_ms[entry.origin].append(entry.wait_ms)
 
-    own_waits_ms = []
+    server_waits_ms = []
     for entry in entries:
         rtt_ms = min(connects_ms[entry.origin] or waits_ms[entry.origin], default=0.0)
-        own_waits_ms.append(round(max(0.0, entry.wait_ms - rtt_ms), 3))
-    return own_waits_ms
+        server_waits_ms.append(round(max(0.0, entry.wait_ms - rtt_ms), 3))
+    return server_waits_ms
 
 
 def _answer(entry: _Entry, origins: Mapping[str, Origin], wait_ms: float) -> Answer:
@@ -474,7 +477,7 @@ def _har_source(log: Mapping[str, Any], answers: Sequence[Answer], *, hosts: int
 
 def _har_notes(entries: Sequence[_Entry], waits_ms: Sequence[float], answers: Sequence[Answer]
                ) -> Iterator[str]:
-    """What is measured otherwise than it was recorded."""
+    """Sentences on what is measured otherwise than it was recorded."""
     count = now_bytes = then_bytes = 0
     for entry, answer in zip(entries, answers):
         if entry.body and entry.coding and entry.came_bytes:

@@ -1,4 +1,4 @@
-"""Where the sites of a scenario's pages come from: folders and HARs that its file names."""
+"""Where the sites of a scenario's pages come from: folders and HARs that the scenario names."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from firstflight.workloads.page import site
 
 @dataclass(frozen=True)
 class Source:
-    """The site of a page that a browser loads."""
+    """Where the site of a page is that a browser loads: it is stored, in a folder, or in a HAR."""
 
-    # Of a site that is stored already (testbed.site_store).
+    # A site that is stored already (testbed.site_store), with the bytes of its bodies.
     digest: str = ""
     size_bytes: int = 0
-    # Of a folder or a HAR; url_path and files as in site.read.
+    # A folder or a HAR; url_path and files as in site.read.
     path: str = ""
     url_path: str = ""
     files: tuple[str, ...] = ()
     is_har: bool = False
-    # The folder from which path leads, None for that of the project's scenarios.
+    # The folder that `path` is relative to; None for the folder of the project's scenarios.
     beside: Path | None = field(default=None, compare=False)
-    where: str = field(default="", compare=False)  # how messages name it
+    where: str = field(default="", compare=False)  # how messages name the site
 
     def __bool__(self) -> bool:
         """Whether the page has a site."""
@@ -36,8 +36,8 @@ class Source:
     def recorded(self) -> tuple[str, int]:
         """The digest of the site, and the bytes of its bodies. Raises UsageError.
 
-        The project's scenarios name what packages install: where one of these is missing, the
-        digest is site_store.NOT_INSTALLED, and trials with it are skipped.
+        The project's scenarios name folders that packages install. Where a folder is missing, the
+        digest is site_store.NOT_INSTALLED, and trials with this digest are skipped.
         """
         if not self.path:
             return self.digest, self.size_bytes
@@ -55,19 +55,19 @@ class Source:
 
 
 def _is_inside(path: Path, folder: Path) -> bool:
-    """Whether a path leads below a folder, or to what packages share, once links are followed."""
+    """Whether a path is below a folder, or below site.SHARED, once links are followed."""
     real = Path(os.path.realpath(path))
     return real.is_relative_to(os.path.realpath(folder)) or real.is_relative_to(site.SHARED)
 
 
 def beside(file: ScenarioFile) -> Path | None:
-    """The folder from which the paths in a scenario's file lead (Source.beside)."""
+    """The folder that paths in a scenario's file are relative to (Source.beside)."""
     return Path(file.path).parent if file.path else None
 
 
 @lru_cache
 def _recorded(path: Path, url_path: str, files: tuple[str, ...], where: str) -> tuple[str, int]:
-    """The digest of a site, and the bytes of its bodies. Stores it."""
+    """Store a site; return its digest, and the bytes of its bodies."""
     recording = site.read(path, url_path, files=files, where=where).recording
     size_bytes = sum(len(answer.body) for answer in recording.answers)
     return site_store.offer(recording), size_bytes

@@ -1,9 +1,10 @@
-"""When the bytes of a page arrived, by its packets.
+"""When the bytes of a page arrived, as its packets show.
 
 Over HTTP/1.1 the responses of a connection follow one another, so each byte has a known sequence
-number, also in TLS's records, whose lengths follow from the text (tls_records.sealed_sizes). A byte
-in a record can be read when all of the record has come. Over HTTP/2 responses are interleaved, and
-captures have headers only: there a time can only be compared with the arrivals of packets.
+number. That holds in TLS's records, too, whose lengths follow from the text
+(tls_records.sealed_sizes). A byte in a record can be read when all of the record has come. Over
+HTTP/2 responses are interleaved, and captures have headers only: a time can only be compared with
+the arrivals of packets.
 """
 
 from __future__ import annotations
@@ -43,16 +44,18 @@ class ConnectionTimes:
 
     exchange: Exchange
     objects: tuple[Loaded, ...]  # in the order of their requests
-    record_bytes: int = 0  # the most text in a record of TLS; 0 without TLS
+    record_bytes: int = 0  # the most text in one record of TLS; 0 without TLS
 
     @cached_property
     def opened_ns(self) -> int:
-        """When its first SYN left the client, in ns; 0 where it has none."""
+        """When the first SYN left the client, in ns; 0 without a SYN."""
         return self.exchange.syns[0].time_ns if self.exchange.syns else 0
 
     @cached_property
     def steps(self) -> tuple[list[int], list[int]]:
-        """How far data had arrived without a gap: rising sequence numbers, and their times in ns.
+        """How far data had arrived without a gap, step by step.
+
+        The first list has rising sequence numbers, the second when each was reached, in ns.
         """
         ends, times = [1], [0]
         for segment, complete in with_arrived(self.exchange.at_client, to_client=True):
@@ -69,9 +72,9 @@ class ConnectionTimes:
 
     @cached_property
     def starts(self) -> tuple[int, ...]:
-        """The sequence number of each response's first byte over HTTP/1.1, and of the end of all.
+        """The sequence number of each response's first byte over HTTP/1.1, and of the last end.
 
-        Over TLS the last one ends where the server's data does, and the others before it.
+        Over TLS they are counted backwards: the last response ends where the server's data ends.
         """
         sizes = [self._on_wire(loaded.report["header_bytes"] + loaded.report["size"])
                  for loaded in self.objects]
@@ -85,14 +88,15 @@ class ConnectionTimes:
         return sum(sealed_sizes(text_bytes, self.record_bytes))
 
     def readable(self, place: int, text_bytes: int) -> int:
-        """The sequence number up to which data has to come before so much of a response is read.
+        """The sequence number up to which data has to come before part of a response can be read.
 
-        place: of the response on the connection. text_bytes: of its headers and body.
+        place: of the response on the connection, from 0. text_bytes: how many bytes of its headers
+        and body shall be read.
         """
         report = self.objects[place].report
         if self.record_bytes:
-            whole = -(-text_bytes // self.record_bytes) * self.record_bytes
-            text_bytes = min(whole, report["header_bytes"] + report["size"])
+            in_whole_records = -(-text_bytes // self.record_bytes) * self.record_bytes
+            text_bytes = min(in_whole_records, report["header_bytes"] + report["size"])
         return self.starts[place] + self._on_wire(text_bytes)
 
     @property
@@ -110,7 +114,7 @@ class ConnectionTimes:
     def requests(self) -> list[Segment]:
         """The client's segments of data, without retransmissions and TLS's handshake.
 
-        Over HTTP/1.1 these are one for each request.
+        Over HTTP/1.1 each request is one segment.
         """
         if self.finished is None:
             return self.sent
@@ -118,14 +122,14 @@ class ConnectionTimes:
 
     @cached_property
     def requested_ns(self) -> tuple[int, ...]:
-        """When each of the requests' segments left the client, in ns."""
+        """When each segment of `requests` left the client, in ns."""
         return tuple(segment.time_ns for segment in self.requests)
 
     @cached_property
     def finished(self) -> Segment | None:
         """The client's segment with the end of TLS's handshake; None without TLS.
 
-        It is the first one that acknowledges the server's part of the handshake.
+        It is the client's first data that acknowledges data of the server.
         """
         if not self.record_bytes:
             return None
@@ -133,26 +137,26 @@ class ConnectionTimes:
 
     @property
     def flight_bytes(self) -> int:
-        """The bytes of the server's messages up to its Finished, as the client had them.
+        """How many bytes the server's messages up to its Finished have; 0 without TLS.
 
-        0 without TLS.
+        These are the bytes that the client acknowledges with its own Finished.
         """
         return (self.finished.ack or 1) - 1 if self.finished is not None else 0
 
 
-# A host discards data whose time stamp is so many ticks older than the last one that it noted
-# (TCP_PAWS_WINDOW). With jitter a retransmitted segment may overtake the first one.
+# A host discards data whose time stamp is older than the last one that it noted by more than so
+# many ticks (TCP_PAWS_WINDOW). With jitter a retransmitted segment may overtake the first one.
 PAWS_WINDOW = 1
 
 
 def with_arrived(at_host: Sequence[Segment], to_client: bool) -> Iterator[tuple[Segment, int]]:
-    """Yield each segment at a host, with the sequence number below which it had taken all data.
+    """Yield each segment at a host, with the sequence number below which all data had arrived.
 
-    That number is 0 before a SYN arrived. to_client: whether the host is the client. What the host
-    discards by its time stamp counts as not arrived (RFC 7323, 5.3; tcp_paws_discard,
+    That number is 0 before a SYN arrived. to_client: whether the host is the client. Data that the
+    host discards by its time stamp has not arrived (RFC 7323, 5.3; tcp_paws_discard,
     tcp_replace_ts_recent).
     """
-    waiting: dict[int, int] = {}
+    waiting: dict[int, int] = {}  # data behind a gap: its end by its first sequence number
     complete = acknowledged = 0
     noted: int | None = None  # the last time stamp
     for segment in at_host:
@@ -172,7 +176,7 @@ def with_arrived(at_host: Sequence[Segment], to_client: bool) -> Iterator[tuple[
             while waiting and min(waiting) <= complete:
                 complete = max(complete, waiting.pop(min(waiting)))
 
-        # The host notes the time stamp of what is neither behind a gap nor acknowledged already.
+        # The host notes the time stamp of a segment that is neither behind a gap nor acknowledged.
         is_next = segment.seq <= acknowledged <= segment.end_with_fin
         if segment.stamp is not None and (noted is None or is_next):
             noted = max(segment.stamp, noted or 0)
@@ -202,7 +206,7 @@ def by_connection(objects: Sequence[Download], exchanges: Mapping[int, Exchange]
                   record_bytes: int = 0) -> dict[int, ConnectionTimes]:
     """The connections with their objects, by the client's port, in the order of their SYNs.
 
-    record_bytes: the field of ConnectionTimes.
+    record_bytes: as in ConnectionTimes.
     """
     by_port: dict[int, list[Loaded]] = {port: [] for port in exchanges}
     for number, report in enumerate(objects, start=1):

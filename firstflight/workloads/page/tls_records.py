@@ -20,26 +20,27 @@ def compare_tls_records(evidence: PageEvidence) -> Iterator[Comparison]:
     if not trial.is_secure:
         return
     for port in evidence.observation.get("session_ports", ()):
-        behind = records.behind_finished(evidence.records.get(port, ()))
-        yield records.compare_tickets(
-            behind, trial.tickets, "TLS records of a session's connection", or_more=True)
+        after_finished = records.behind_finished(evidence.records.get(port, ()))
+        yield records.compare_tickets(after_finished, trial.tickets,
+                                      "TLS records of a session's connection", or_more=True)
 
     tickets = tickets_of(trial)
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
         name = f"TLS records of connection {number}"
-        lengths, sent = evidence.records.get(port, ()), connection.sent_end - 1
-        yield records.compare_sent(lengths, sent, name)
+        lengths = evidence.records.get(port, ())
+        sent_bytes = connection.sent_end - 1  # the sequence number of the first byte is 1
+        yield records.compare_sent(lengths, sent_bytes, name)
 
-        behind = records.between(lengths, connection.flight_bytes, sent)
-        yield records.compare_tickets(behind, tickets, name, or_more=trial.http == HTTP_1)
+        after_flight = records.between(lengths, connection.flight_bytes, sent_bytes)
+        yield records.compare_tickets(after_flight, tickets, name, or_more=trial.http == HTTP_1)
         if trial.http == HTTP_1:
             start, end = connection.starts[0] - 1, connection.starts[-1] - 1
             yield records.compare_records(
                 records.between(lengths, start, end), _expected_records(trial, connection), name)
         else:
             sizes = [loaded.report["size"] for loaded in connection.objects]
-            yield from records.compare_flushed(behind, trial.record_bytes, tickets, sizes=sizes,
-                                               name=name)
+            yield from records.compare_flushed(after_flight, trial.record_bytes, tickets,
+                                               sizes=sizes, name=name)
 
 
 def _expected_records(trial: PageTrial, connection: ConnectionTimes) -> list[int]:

@@ -19,20 +19,21 @@ from firstflight.testbed.site_store import DIGEST
 from firstflight.testbed.messages import BROWSED_PAGE, CHROMIUM, LIBCURL, Job
 from firstflight.workloads.page.objects import Certificate, PageObject, carriers_of
 
-# The parameters of a setting that pages have lists of. A page's client has no receive window that
-# stays, and sends no early data. HTB is of published set-ups of fetches only.
+# The parameters of a setting that sweeps of pages have as lists. The client of a page does not fix
+# its receive window, and sends no early data. HTB is only in published set-ups of fetches.
 OF_SETTING = tuple(
     name for name, row in PARAMETERS.items()
     if row.subject in (NETWORK, TCP, TLS, SERVER) and name not in (
         "initcwnd", "htb_burst_bytes", "rwnd_growth", "early_data_bytes"))
-# For the deadline of a page in a browser, which may not be as late as TCP gives up: a page that
-# loads itself again would do so a thousand times. BROWSER_S is for lost packets and for what a
-# server waits.
-BROWSED_REQUESTS, MOST_CHAINS, BROWSER_S = 100, 50, 60.0
+# The deadline of a page in a browser may not be when TCP gives up: a page that loads itself again
+# would do so a thousand times. It allows for so many requests and certificate chains,
+BROWSED_REQUESTS = 100
+MOST_CHAINS = 50
+BROWSER_S = 60.0  # and so many seconds for lost packets and for the waits of a server.
 # Wall time in a guest of a page, and of each of its objects and segments, from runs on two cores.
-BROWSER_PAGE_S = 1.5  # what a browser takes in addition
 GUEST_PAGE_S, GUEST_OBJECT_S, GUEST_SEGMENT_S = 0.08, 0.003, 0.0003
-CHAIN_BYTES = 4000  # of a page over HTTP/2 that names no chain: the Web's median
+BROWSER_PAGE_S = 1.5  # wall time that a browser takes in addition
+CHAIN_BYTES = 4000  # of the certificates over HTTP/2 where none are named: the Web's median
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,7 +106,7 @@ class PageTrial(Setting):
 
     @property
     def is_filmed(self) -> bool:
-        """Whether pictures of its load are kept; its times have to be those of other loads."""
+        """Whether pictures of the load are kept. They must not change its times."""
         return bool(self.site) and self.repeat == 1
 
     @property
@@ -120,19 +121,19 @@ class PageTrial(Setting):
 
     @cached_property
     def carriers(self) -> tuple[int, ...]:
-        """By host, the first host with the same certificate."""
+        """For each host, the first host with the same certificate."""
         return tuple(carriers_of(self.requested, self.shared_certificates))
 
     def carrier_of(self, host: int) -> int:
         """The host over whose connections the objects of a host come.
 
-        Over HTTP/2 that is the first one with the same certificate.
+        Over HTTP/2 that is the first host with the same certificate, else the host itself.
         """
         return self.carriers[host] if self.http == HTTP_2 else host
 
     @property
     def is_secure(self) -> bool:
-        """Whether it goes over TLS."""
+        """Whether the page comes over TLS."""
         return self.chain_bytes > 0
 
     @property

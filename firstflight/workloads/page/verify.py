@@ -21,17 +21,20 @@ from firstflight.wire.delivery.host import is_near_tick
 from firstflight.wire.delivery.packet_path import PATH
 from firstflight.workloads.page import habits, order
 from firstflight.workloads.page.handshakes import compare_bytes, compare_handshakes
-from firstflight.workloads.page.predicted import predicted
+from firstflight.workloads.page.predicted import predict_objects
 from firstflight.workloads.page.requests import compare_requests
 from firstflight.workloads.page.record import FILE, PageEvidence, PageRecord, file_of, record_of
 from firstflight.workloads.page.timing import ConnectionTimes, unfounded_acks
 from firstflight.workloads.page.tls_records import compare_tls_records
 from firstflight.workloads.page.trial import PageTrial
 
-# From a packet to the time that the client reports for it, by whether time is virtual.
+# The most between a packet and the time that the client reports for it: in virtual time, and in
+# real time.
 CLIENT_MS = {True: 0.3, False: 20.0}
-MODEL_MS, MODEL_SHARE = 1.0, 0.001
-SURE_SEGMENTS = 43  # any client's first window has room for them: 64 kB less what it keeps free
+# An object may deviate from the model by so many ms, or by this share of its predicted time.
+MODEL_MS = 1.0
+MODEL_SHARE = 0.001
+SURE_SEGMENTS = 43  # any client's first window has room for so many: 64 kB less what it keeps free
 
 
 def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool,
@@ -39,9 +42,9 @@ def judge_page(trial: PageTrial, observed: ObservedTrial, exact: bool,
                ) -> tuple[PageRecord, Mapping[str, bytes]]:
     """Judge one trial; return its record, and the files to keep, by name.
 
-    exact: measured in virtual time. sysctls: those that the scenario sets. known_kernel: whether
-    the model was checked against its kernel. Where it was not, the model's times are recorded but
-    not judged, and why data left is not judged either.
+    exact: whether it was measured in virtual time. sysctls: those that the scenario sets.
+    known_kernel: whether the model was checked against the trial's kernel. Where it was not, the
+    model's times are recorded but not judged, and causes of data are not judged either.
     """
     files = dict(observed.files)
 
@@ -68,7 +71,7 @@ def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: M
             raise CaptureError(f"the client's capture lacks the SYN of port {port}")
 
     evidence = replace(evidence, sysctls=trial.host_settings(sysctls), known_kernel=known_kernel)
-    return replace(evidence, predicted=predicted(evidence))
+    return replace(evidence, predicted=predict_objects(evidence))
 
 
 def _failure(trial: PageTrial, observation: Observation) -> str:
@@ -105,17 +108,17 @@ def _compare_acknowledgements(evidence: PageEvidence) -> Iterator[Comparison]:
 
 
 def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
-    """The first flight is at most the window, and as large where the first response fills it.
+    """The first flight is at most the window, and fills it where the first response is long enough.
 
-    What a timer sends beyond the window does not count: a tail loss probe has new data. The
-    client's SYN gives its first window in 16 bits, so the client may allow less.
+    Segments that a timer sends are allowed beyond the window: a tail loss probe has new data. The
+    client's SYN gives the client's first window in 16 bits, so the client may allow less.
     """
     window = evidence.trial.initcwnd
     for number, connection in enumerate(evidence.connections.values(), start=1):
         exchange = connection.exchange
         if exchange.handshake_retransmissions or not connection.objects:
             continue
-        timed = 0
+        timed = 0  # segments that a timer may have sent
         if evidence.tick_ns:
             timed = sum(is_near_tick(segment.time_ns - evidence.tick_ns)
                         for segment in exchange.first_flight)
@@ -127,7 +130,7 @@ def _compare_first_flight(evidence: PageEvidence) -> Iterator[Comparison]:
 
 
 def _least_first_flight(evidence: PageEvidence, connection: ConnectionTimes) -> int:
-    """The least number of segments of a connection's first flight; 0 where it is not known."""
+    """The fewest segments that a connection's first flight may have; 0 where that is not known."""
     trial, exchange = evidence.trial, connection.exchange
     # Over HTTP/2 without TLS the length of the first response is not known.
     if trial.http != HTTP_1 and not trial.is_secure:
@@ -141,7 +144,7 @@ def _least_first_flight(evidence: PageEvidence, connection: ConnectionTimes) -> 
 
 
 def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:
-    """No more connections to a host than allowed, and none without an object."""
+    """There are no more connections to a host than allowed, and none without an object."""
     trial = evidence.trial
     ports_by_host: dict[int, set[int]] = {}
     for loaded, requested in zip(evidence.objects, trial.requested):
@@ -177,7 +180,7 @@ def _compare_causes(evidence: PageEvidence) -> Iterator[Comparison]:
 
 
 def _compare_times(evidence: PageEvidence) -> Iterator[Comparison]:
-    """Each time that the client reports is that of a packet."""
+    """Packets show each time that the client reports."""
     wrong = list(order.time_faults(evidence, _allowed_ms(evidence)))
     yield Comparison(not wrong, f"{len(wrong)} times that no packet has{examples(wrong)}", "none")
 
@@ -223,7 +226,7 @@ def _is_modelled(record: PageRecord) -> bool:
     return bool(record.model_objects)
 
 
-# The checks that a page by curl's library and one in a browser share.
+# The checks that pages fetched by curl's library and pages in a browser share.
 SHARED: dict[str, Judging[Any, PageRecord]] = {
     "path": Judging(judges_path),
     "acknowledgements": Judging(is_whole, _compare_acknowledgements),

@@ -63,7 +63,7 @@ def test_a_film_keeps_no_more_frames_and_characters_than_allowed(
     (png(0, 1), False), (b"", False), (b"GIF89a", False), (PIXEL[:20], False),
     (b"<svg onload=alert(1)>", False), (PIXEL + b"\0" * film.MOST_BYTES, False)])
 def test_only_a_small_png_is_accepted(content: bytes, is_taken: bool) -> None:
-    assert bool(film.bounded(content)) == is_taken
+    assert bool(film.small_png(content)) == is_taken
 
 
 @pytest.mark.parametrize("content", [
