@@ -297,7 +297,7 @@ CAPTURES: dict[str, Make] = {
     "datagrams that the own queue drops": lambda: of_protocol(17),
 
     "at once where reordering is set": lambda: made(AT_ONCE, settings=[
-        netem(delay_ms=10.0, also=ON_PURPOSE)]),
+        netem(delay_ms=10.0, other_settings=ON_PURPOSE)]),
     "at once where it is not": lambda: made(AT_ONCE, settings=[netem(delay_ms=10.0)]),
     "MTUs that differ": lambda: made(HANDSHAKE, mtus=(9000, 1500, 1500, 1500)),
     "txqueuelen beside netem": lambda: made(HANDSHAKE, settings=[netem(rate_kbps=1000.0)],
@@ -357,7 +357,8 @@ CAPTURES: dict[str, Make] = {
     "a small burst": lambda: made(burst(60, apart_ms=0.01, took_ms=1), settings=[tbf(15_000)]),
     "out of order by jitter": lambda: made(CROSSED, settings=[JITTER]),
     "in order with jitter": lambda: made(burst(20, took_ms=10), settings=[JITTER]),
-    "out of order on purpose": lambda: made(CROSSED, settings=[replace(JITTER, also=ON_PURPOSE)]),
+    "out of order on purpose": lambda: made(
+        CROSSED, settings=[replace(JITTER, other_settings=ON_PURPOSE)]),
     "while the far end is down": down(*HANDSHAKE, *WHILE_DOWN, up_again_ms=102),
     "while it is down, and nothing else": down(*(
         packet._replace(queued_ms=packet.queued_ms + 1) for packet in AT_ONCE), *WHILE_DOWN[:2]),
@@ -441,7 +442,7 @@ def _lines(name: str, make: Make) -> list[str]:
 
 def _others(connection: ObservedConnection) -> str:
     """Other ends of it, on the other side of a NAT."""
-    return f" also {connection.ends.also}" if connection.ends.also else ""
+    return f" also {connection.ends.nat_ends}" if connection.ends.nat_ends else ""
 
 
 def _tables(reported: CaptureReport) -> list[str]:

@@ -285,7 +285,7 @@ def test_forty_networks_are_reported_as_they_were(tmp_path: Path) -> None:
     assert conversations.tcp is not None
     seen = observe_connections(conversations.connections, conversations.tcp, found, capture.data)
     for behind in (each for each in seen if each and each.ends.client_node == "nata"):
-        assert behind.ends.server[0] == "10.9.2.2" and behind.ends.also[0][0] == "10.9.2.1"
+        assert behind.ends.server[0] == "10.9.2.2" and behind.ends.nat_ends[0][0] == "10.9.2.1"
         assert any(cause.startswith("dropped by the queue, natb → nats")
                    for cause in behind.retransmitted), behind.retransmitted
     causes = {cause for each in seen if each for cause in each.retransmitted}

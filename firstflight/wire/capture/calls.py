@@ -1,6 +1,7 @@
-"""What a script asked of Mininet, as the guest wrote it down (vtime/command/first_flight_calls.py).
+"""The calls of a script to Mininet, which vtime/command/first_flight_calls.py records in a guest.
 
-The guest's commands are root there and may have written anything: what cannot be read is skipped.
+A command is root in the guest and may have written anything into the record, so a line that cannot
+be read is skipped.
 """
 
 from __future__ import annotations
@@ -53,13 +54,16 @@ class CommandCall:
 
 @dataclass(frozen=True)
 class Calls:
-    """All calls of a run, in order."""
+    """All calls of a script, in order."""
 
     links: Sequence[LinkCall] = ()
     commands: Sequence[CommandCall] = ()
 
     def place_of(self, words: str) -> str:
-        """The script's line with a command that the kernel saw; "" where no line has its words."""
+        """The script's line that gave a command, as "line 12"; "" where no line has its words.
+
+        words: the command as the kernel recorded it.
+        """
         def comparable(text: str) -> str:
             # sysctl replaces the "=" in its own arguments, which the kernel shows.
             return f" {text} ".replace("=", " ")
@@ -70,7 +74,8 @@ class Calls:
 
 
 def read_calls(lines: Iterable[str], command: Sequence[str]) -> Calls:
-    """The calls in a run's lines of JSON. command: the words of the run, which name the script."""
+    """The calls in the guest's lines of JSON. command: the command's words, which name the script.
+    """
     scripts = {PurePosixPath(word).name for word in command}
     links: list[LinkCall] = []
     commands: list[CommandCall] = []

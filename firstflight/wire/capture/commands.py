@@ -12,28 +12,31 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from firstflight.base.untrusted import quoted
 from firstflight.wire.capture.pcapng import Capture, Command, Complaint
-from firstflight.wire.capture.spaces import NamespaceNames, node_names
+from firstflight.wire.capture.spaces import NamespaceNames, name_nodes
 
-MOST_LINES = 6
+MOST_LINES = 6  # about commands; a last line counts the rest
 _MOST_WORDS = 110  # characters of a command
 _ROOT = "the root namespace"
-# Commands that clean up, or that only look: nobody minds if they fail.
+# Commands that clean up or only show something: nobody minds if they fail.
 _HARMLESS = re.compile(r"\b(del(ete|br|if)?(-\w+)?|flush|show|list|ls|get|dump\S*|monitor|down)\b"
                        r"|--if-exists|^\S*ethtool\b|^\S*ip(6)?tables\S* .*-[CDFXL]\b"
                        r"|^\S*sysctl -n\b|^\S+$")
+# Words of a message that says what went wrong.
 _COMPLAINTS = re.compile(r"not found|outside supported range|[Ii]llegal|[Ii]nvalid|Cannot find dev")
-_SYSCTL = re.compile(r"\bnet[./]ipv[46][./][^\s=]+")
-_WRITTEN = re.compile(r">\s*/proc/sys/net/ipv[46]/(\S+)")
-_OF_HOSTS = re.compile(r"disable_ipv6")  # people set it everywhere, to have fewer packets
+_SYSCTL = re.compile(r"\bnet[./]ipv[46][./][^\s=]+")  # the name of a setting in sysctl's arguments
+_WRITTEN = re.compile(r">\s*/proc/sys/net/ipv[46]/(\S+)")  # a setting that a shell writes
+_WANTED_IN_ROOT = re.compile(r"disable_ipv6")  # people set it everywhere, to have fewer packets
 _LOOPBACK = re.compile(r"\btc\b.* (add|replace|change) dev lo\b")
-_OF_TC_LINKS = re.compile(r"\bethtool: command not found")  # which Mininet calls for GRO
+# Mininet's links with traffic control call ethtool to turn GRO off, and do without it.
+_ETHTOOL_MISSING = re.compile(r"\bethtool: command not found")
 _INITCWND = re.compile(r"\broute\b.*\binitcwnd\s+(\d+)")
 
 
 def lines_about_commands(capture: Capture, spaces: NamespaceNames,
                          most: int = MOST_LINES) -> list[str]:
-    """A line for each such command: at most `most`, then one that counts the others."""
+    """A line for each such command: at most `most`, then one line that counts the others."""
     names = _space_names(capture, spaces)
+    # The report of links has these commands already.
     refused = " ".join(why for device in capture.devices for why in device.refused)
     lines = Counter[str]()
     lines.update(_failed(capture, names, refused))
@@ -42,6 +45,7 @@ def lines_about_commands(capture: Capture, spaces: NamespaceNames,
     lines.update(_loopbacks(capture, names))
     lines.update(_calls(capture))
     lines.update(_initial_windows(capture, names))
+
     texts = [f"{line} ({count} times)" if count > 1 else line for line, count in lines.items()]
     if len(texts) > most:
         texts[most:] = [f"… and {len(texts) - most} more lines about commands"]
@@ -55,9 +59,10 @@ Names = Mapping[int, Sequence[tuple[int, str]]]
 def _space_names(capture: Capture, spaces: NamespaceNames) -> Names:
     """The hosts of each network namespace but the root's.
 
-    They may be several, since the kernel gives the number of a namespace that is gone to a new one.
+    A number may have several hosts, since the kernel gives the number of a namespace that is gone
+    to a new one.
     """
-    names = node_names(capture.devices, spaces)
+    names = name_nodes(capture.devices, spaces)
     found: dict[int, list[tuple[int, str]]] = {}
     for device in capture.devices:
         for state in device.states:
@@ -66,19 +71,22 @@ def _space_names(capture: Capture, spaces: NamespaceNames) -> Names:
     return {space: sorted(times) for space, times in found.items()}
 
 
-def _where(what: Command | Complaint, names: Names) -> str:
-    """The host in which a command or a program ran."""
-    if what.is_root:
+def _where(event: Command | Complaint, names: Names) -> str:
+    """The host in which a command ran, or in which a program wrote its message."""
+    if event.is_root:
         return _ROOT
-    known = names.get(what.namespace)
+    known = names.get(event.namespace)
     if not known:
         return "a namespace without links"
     # A command may come before the namespace's first device is up.
-    return max((name for name in known if name[0] <= what.time_ns), default=known[0])[1]
+    return max((name for name in known if name[0] <= event.time_ns), default=known[0])[1]
 
 
 def _failed(capture: Capture, names: Names, refused: str) -> Iterator[str]:
-    """Commands that failed, with their messages. refused: words of commands reported already."""
+    """Lines about commands that failed, with their messages.
+
+    refused: the words of commands that another line reports already.
+    """
     for command in capture.commands:
         if not command.status or _HARMLESS.search(command.words) or command.words in refused:
             continue
@@ -95,54 +103,69 @@ def _shown(command: Command, capture: Capture) -> str:
 
 
 def _complaints(capture: Capture, names: Names) -> Iterator[str]:
-    """Messages of programs that go on: commands that a shell misses, values Mininet ignores."""
+    """Lines about messages of programs that go on after an error.
+
+    A shell writes such a message about a program that it does not find, Mininet about a value that
+    it ignores.
+    """
     ended = {command.process for command in capture.commands}
-    is_mininets = capture.calls.links and not any("ethtool" in call.words
-                                                  for call in capture.calls.commands)
+    # A script of Mininet that does not call ethtool itself does not miss it.
+    is_ethtool_wanted = not capture.calls.links or any(
+        "ethtool" in call.words for call in capture.calls.commands)
     for complaint in capture.complaints:
-        if complaint.process not in ended:
-            for line in complaint.text.splitlines():
-                if _COMPLAINTS.search(line) and not (is_mininets and _OF_TC_LINKS.search(line)):
-                    yield f"{quoted(complaint.program, 20)} in {_where(complaint, names)}:" \
-                          f" {quoted(line.replace('*** Error: ', ''), 150)}"
+        if complaint.process in ended:  # a line about the command has its messages
+            continue
+        for line in complaint.text.splitlines():
+            is_unwanted = _ETHTOOL_MISSING.search(line) and not is_ethtool_wanted
+            if _COMPLAINTS.search(line) and not is_unwanted:
+                yield f"{quoted(complaint.program, 20)} in {_where(complaint, names)}:" \
+                      f" {quoted(line.replace('*** Error: ', ''), 150)}"
 
 
 def _sysctls(capture: Capture) -> Iterator[str]:
-    """Sysctls that were set in the root namespace only, although each host has its own."""
-    since_ns = min((state.time_ns for device in capture.devices for state in device.states
-                    if not state.is_root), default=None)
-    in_hosts = {_key(command) for command in capture.commands
-                if not command.is_root and not command.status}
-    for command in capture.commands:
+    """Lines about sysctls that were set in the root namespace only, after a host was there.
+
+    Each host has values of its own.
+    """
+    first_host_ns = min((state.time_ns for device in capture.devices for state in device.states
+                         if not state.is_root), default=None)
+    if first_host_ns is None:
+        return
+    succeeded = [command for command in capture.commands if not command.status]
+    in_hosts = {_key(command) for command in succeeded if not command.is_root}
+
+    for command in succeeded:
         key = _key(command)
-        if key and command.is_root and not command.status and key not in in_hosts \
-                and since_ns is not None and command.time_ns > since_ns \
-                and not _OF_HOSTS.search(key):
+        if not key or not command.is_root or command.time_ns <= first_host_ns:
+            continue
+        if key not in in_hosts and not _WANTED_IN_ROOT.search(key):
             yield f"{_shown(command, capture)} ran in {_ROOT}, and the hosts have values of" \
                   " their own: run it in the host (h1.cmd)"
 
 
 def _calls(capture: Capture) -> Iterator[str]:
-    """Lines about commands that a script started itself.
+    """Lines about commands that a script gave to a host, or started itself.
 
-    Programs that Mininet's popen did not find, and settings that were written in the root
-    namespace, of which the hosts have values of their own.
+    These are programs that Mininet's popen did not find, and settings that were written in the root
+    namespace although each host has values of its own.
     """
     calls = capture.calls.commands
-    in_hosts = {key[1] for call in calls if not call.is_outside_hosts
-                for key in _WRITTEN.finditer(call.words)}
+    in_hosts = {written[1] for call in calls if not call.is_outside_hosts
+                for written in _WRITTEN.finditer(call.words)}
     for call in calls:
         place = f"{call.place}: " if call.place else ""
         if call.is_missing:
             yield f"{place}popen: {quoted(call.words.split(' ')[0], 40)}: no such program"
-        for key in _WRITTEN.finditer(call.words) if call.is_outside_hosts else ():
-            if key[1] not in in_hosts and not _OF_HOSTS.search(key[1]):
+        if not call.is_outside_hosts:
+            continue
+        for written in _WRITTEN.finditer(call.words):
+            if written[1] not in in_hosts and not _WANTED_IN_ROOT.search(written[1]):
                 yield f"{place}{quoted(call.words, _MOST_WORDS)} ran in {_ROOT}, and the hosts" \
                       " have values of their own: run it in the host (h1.cmd)"
 
 
 def _loopbacks(capture: Capture, names: Names) -> Iterator[str]:
-    """Queues on lo, which packets between hosts never pass."""
+    """Lines about queues on lo, which packets between hosts never pass."""
     for command in capture.commands:
         if _LOOPBACK.search(command.words) and not command.status:
             yield f"{_shown(command, capture)}: the loopback device of" \
@@ -152,15 +175,18 @@ def _loopbacks(capture: Capture, names: Names) -> Iterator[str]:
 
 def _key(command: Command) -> str:
     """The name of the setting that a sysctl command writes; "" if it writes none."""
-    match = _SYSCTL.search(command.words)
     program = command.words.split(" ", 1)[0].rpartition("/")[2]
-    # sysctl replaces the "=" in its own arguments, which the kernel shows, by a zero byte.
-    is_writing = match and re.match(r"\s*=?\s*\S", command.words[match.end():])
-    return match[0].replace("/", ".") if match and is_writing and program == "sysctl" else ""
+    match = _SYSCTL.search(command.words)
+    if not match or program != "sysctl":
+        return ""
+    # sysctl replaces the "=" in its own arguments, which the kernel shows, by a zero byte. So any
+    # word after the name is a value.
+    is_writing = re.match(r"\s*=?\s*\S", command.words[match.end():])
+    return match[0].replace("/", ".") if is_writing else ""
 
 
 def _initial_windows(capture: Capture, names: Names) -> Iterator[str]:
-    """Initial windows that were set on a route and with which no connection began."""
+    """Lines about initial windows that were set on a route and with which no connection began."""
     has_hosts = any(not state.is_root for device in capture.devices for state in device.states)
     for command in capture.commands:
         match = _INITCWND.search(command.words)

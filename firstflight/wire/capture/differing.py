@@ -1,6 +1,6 @@
-"""Two captures of one command, packet by packet: the first packet that differs, and the totals.
+"""Compares two captures of one command: the first packet that differs, and the totals.
 
-Both machines ran the command with the same seed. So any difference comes from what distinguishes
+Two machines ran the command with the same seed. So any difference comes from what distinguishes
 the machines, such as their kernels.
 """
 
@@ -16,8 +16,8 @@ import numpy
 from firstflight.net import headers
 from firstflight.wire.capture.pcapng import Capture, Device, Packets
 
-BEFORE = 4  # packets in front of the one that differs
-# What is compared of a packet besides its bytes.
+BEFORE = 4  # packets that are shown before the one that differs
+# The columns of Packets that are compared besides the packets' bytes.
 COLUMNS = ("device", "time_ns", "reason", "segments", "frame_bytes", "kept")
 _FLAGS = "FSRPAUEC"  # of TCP, from the lowest bit on
 _SACK, _TIMESTAMPS = 5, 8  # kinds of TCP's options
@@ -30,7 +30,7 @@ class Totals:
     """Sums over a whole capture, and when it ends."""
 
     packets: int  # that left a device
-    frame_bytes: int  # of these packets
+    frame_bytes: int  # of the packets that left a device
     dropped: int  # packets, in queues and elsewhere
     last_s: float  # when the last packet left or was dropped, from the command's start
 
@@ -96,8 +96,8 @@ def _first_index(first: Capture, second: Capture) -> int | None:
     for name in COLUMNS:
         differs |= getattr(first.packets, name)[:count] != getattr(second.packets, name)[:count]
     found = numpy.flatnonzero(differs)
-    alike = int(found[0]) if found.size else count  # so many packets have the same columns
-
+    # Up to this index the packets have the same columns; now their bytes.
+    alike = int(found[0]) if found.size else count
     pairs = zip(_first_frames(first, alike), _first_frames(second, alike))
     for index, (first_frame, second_frame) in enumerate(pairs):
         if first_frame != second_frame:

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from firstflight.findings.findings import Statement
 from firstflight.wire.capture.direction import LinkDirection
-from firstflight.wire.capture.spaces import NamespaceNames, node_names
+from firstflight.wire.capture.spaces import NamespaceNames, name_nodes
 from firstflight.wire.capture.pcapng import Capture
 
 _MOST_HOSTS, _MOST_REASONS = 3, 8  # more are not listed
@@ -34,13 +34,13 @@ LOSSES = {
 
 def drop_statements(capture: Capture, links: Sequence[LinkDirection], spaces: NamespaceNames
                     ) -> list[Statement]:
-    """Statements on such drops: of hosts' own queues first, then by reason; [] for none."""
-    names = node_names(capture.devices, spaces)
+    """Statements on drops by hosts' own queues, then on drops by other reasons; [] for none."""
+    names = name_nodes(capture.devices, spaces)
     return [*_drops_of_own_queues(links), *_drops_by_reason(capture, names)]
 
 
 def _drops_of_own_queues(links: Sequence[LinkDirection]) -> Iterable[Statement]:
-    """Drops by a shaper on the sending host itself, which no network has lost."""
+    """Statements on drops by a queue of the sending host itself, which no network has lost."""
     count_into = Counter(link.to_node for link in links)
     # A node that only one link leads to is a host; switches have several.
     from_hosts = [link for link in links if count_into[link.from_node] == 1 and link.queue_drops]
@@ -57,7 +57,7 @@ def _drops_of_own_queues(links: Sequence[LinkDirection]) -> Iterable[Statement]:
 
 
 def _drops_by_reason(capture: Capture, names: Mapping[int, str]) -> Iterable[Statement]:
-    """Packets that the kernel dropped outside of queues, by host and reason."""
+    """Statements on packets that the kernel dropped outside of queues, by host and reason."""
     counts = Counter[tuple[str, str]]()
     for device, reason, count in capture.dropped:
         if reason in LOSSES:

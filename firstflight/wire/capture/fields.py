@@ -11,34 +11,38 @@ import numpy
 from firstflight.net.headers import ETHERNET_BYTES, IPV4, IPV6, TCP, UDP
 from firstflight.wire.capture.pcapng import Capture, Flags, Numbers
 
-# In place of a protocol: the packet is a fragment; it is not IP, or cut within its headers.
-FRAGMENT, OTHER = -1, -2
-_VLANS = (0x8100, 0x88A8)
-_EXTENSIONS = (0, 43, 60)  # IPv6: hop by hop, routing, destination (RFC 8200, 4)
-_FRAGMENT_HEADER, _MOST_EXTENSIONS = 44, 8
+# These two stand in place of IP's number of a protocol.
+FRAGMENT = -1  # the packet is a fragment
+OTHER = -2  # the packet is not IP, or the capture cuts it within its headers
+
+_VLANS = (0x8100, 0x88A8)  # EtherTypes that a VLAN tag follows
+_EXTENSIONS = (0, 43, 60)  # headers of IPv6: hop by hop, routing, destination (RFC 8200, 4)
+_FRAGMENT_HEADER = 44  # of IPv6 (RFC 8200, 4.5)
+_MOST_EXTENSIONS = 8  # of a packet; headers after them are not read
 _VLAN_BYTES, _IPV4_BYTES, _IPV6_BYTES, _UDP_BYTES, _TCP_BYTES = 4, 20, 40, 8, 20
 
 
 @dataclass(frozen=True)
 class Headers:
-    """The headers of all packets, in arrays with one number for each packet.
+    """The headers of all packets of a capture.
 
-    byte, u16 and u32 give the numbers at offsets of the file.
+    Each array has one number for each packet. byte, u16 and u32 return the numbers of 8, 16 and 32
+    bits that begin at offsets in the file.
     """
 
     kind: Numbers  # EtherType after VLAN tags
-    is_tagged: Flags  # whether it has a VLAN tag
+    is_tagged: Flags  # whether the packet has a VLAN tag
     protocol: Numbers  # IP's, or FRAGMENT, or OTHER
     source: Numbers  # place in `addresses`, -1 without IP
     destination: Numbers  # place in `addresses`, -1 without IP
-    from_port: Numbers  # of TCP and UDP
-    to_port: Numbers
-    header_bytes: Numbers  # all headers, Ethernet's included
-    payload_bytes: Numbers  # what follows them
+    from_port: Numbers  # of TCP or UDP, otherwise 0
+    to_port: Numbers  # of TCP or UDP, otherwise 0
+    header_bytes: Numbers  # all headers, Ethernet's included; 0 without IP
+    payload_bytes: Numbers  # what follows the headers
     body: Numbers  # offset of the transport's header in the file
-    kept: Numbers  # captured bytes from there on
-    identification: Numbers  # of IPv4
-    addresses: tuple[str, ...]  # as text
+    kept: Numbers  # captured bytes from the transport's header on
+    identification: Numbers  # of IPv4, otherwise 0
+    addresses: tuple[str, ...]  # of all packets, as text, each address once
     byte: Callable[[Numbers], Numbers]
 
     def u16(self, at: Numbers) -> Numbers:
@@ -50,7 +54,7 @@ class Headers:
         return self.u16(at) << 16 | self.u16(at + 2)
 
     def at(self, places: Numbers | Flags) -> Headers:
-        """The headers of some packets only."""
+        """The headers of the packets at these places only."""
         return replace(self, kind=self.kind[places], is_tagged=self.is_tagged[places],
                        protocol=self.protocol[places], source=self.source[places],
                        destination=self.destination[places], from_port=self.from_port[places],
@@ -70,6 +74,8 @@ def read_headers(capture: Capture) -> Headers:
 
     def u16(at: Numbers) -> Numbers:
         return byte(at) << 8 | byte(at + 1)
+
+    # Ethernet. The EtherType is in the two bytes before IP's header; VLAN tags move both.
     begin, end = packets.place, packets.place + packets.kept
     network = begin + ETHERNET_BYTES
     kind = u16(network - 2)
@@ -78,37 +84,53 @@ def read_headers(capture: Capture) -> Headers:
         kind = u16(network - 2)
     is_4 = (kind == IPV4) & (network + _IPV4_BYTES <= end)
     is_6 = (kind == IPV6) & (network + _IPV6_BYTES <= end)
-    own = (byte(network) & 15) * 4
-    is_4 &= own >= _IPV4_BYTES
+
+    # IPv4. The mask keeps the offset of a fragment and its bit "more fragments".
+    ipv4_bytes = (byte(network) & 15) * 4
+    is_4 &= ipv4_bytes >= _IPV4_BYTES
     protocol = numpy.where(is_4, byte(network + 9), OTHER)
     protocol[is_4 & ((u16(network + 6) & 0x3FFF) != 0)] = FRAGMENT
-    body = network + own
-    whole = u16(network + 2)  # IP's length; 0 for an offloaded packet of more than 64 kB
+    body = network + ipv4_bytes
+    ip_bytes = u16(network + 2)  # the length of header and payload
+
+    # IPv6. Its length does not include its first header.
     if is_6.any():
-        long, six = u16(network + 4), network + _IPV6_BYTES
+        after_first_header, ipv6_body = u16(network + 4), network + _IPV6_BYTES
         following = byte(network + 6)
         for _ in range(_MOST_EXTENSIONS):
-            is_more = is_6 & numpy.isin(following, _EXTENSIONS) & (six + 2 <= end)
-            if not is_more.any():
+            is_extension = is_6 & numpy.isin(following, _EXTENSIONS) & (ipv6_body + 2 <= end)
+            if not is_extension.any():
                 break
-            following, six = (numpy.where(is_more, byte(six), following),
-                              numpy.where(is_more, six + (byte(six + 1) + 1) * 8, six))
+            extension_bytes = (byte(ipv6_body + 1) + 1) * 8
+            following = numpy.where(is_extension, byte(ipv6_body), following)
+            ipv6_body = numpy.where(is_extension, ipv6_body + extension_bytes, ipv6_body)
         following[following == _FRAGMENT_HEADER] = FRAGMENT
-        protocol, body = numpy.where(is_6, following, protocol), numpy.where(is_6, six, body)
-        whole = numpy.where(is_6, (long + _IPV6_BYTES) * (long > 0), whole)
-    least = numpy.where(protocol == TCP, _TCP_BYTES, _UDP_BYTES)
-    transport = numpy.where(protocol == TCP, (byte(body + 12) >> 4) * 4, _UDP_BYTES)
-    protocol[(protocol >= 0) & ((transport < least) | (body + least > end) & (
-        (protocol == TCP) | (protocol == UDP)))] = OTHER
+        protocol = numpy.where(is_6, following, protocol)
+        body = numpy.where(is_6, ipv6_body, body)
+        ipv6_bytes = (after_first_header + _IPV6_BYTES) * (after_first_header > 0)
+        ip_bytes = numpy.where(is_6, ipv6_bytes, ip_bytes)
+
+    # The transport
+    has_ports = (protocol == TCP) | (protocol == UDP)
+    least_bytes = numpy.where(protocol == TCP, _TCP_BYTES, _UDP_BYTES)
+    transport_bytes = numpy.where(protocol == TCP, (byte(body + 12) >> 4) * 4, _UDP_BYTES)
+    is_wrong = transport_bytes < least_bytes
+    is_cut = has_ports & (body + least_bytes > end)
+    protocol[(protocol >= 0) & (is_wrong | is_cut)] = OTHER
     is_ip = protocol >= 0
-    whole = numpy.where(whole == 0, packets.frame_bytes - (network - begin), whole)
-    payload = numpy.where(is_ip, numpy.maximum(0, whole - (body - network) - transport), 0)
+    has_ports &= is_ip
+
+    # An offloaded packet of more than 64 kB has the length 0.
+    ip_bytes = numpy.where(ip_bytes == 0, packets.frame_bytes - (network - begin), ip_bytes)
+    payload = numpy.maximum(0, ip_bytes - (body - network) - transport_bytes)
+    payload = numpy.where(is_ip, payload, 0)
 
     addresses = dict[bytes, int]()
     source, destination = numpy.full((2, packets.size), -1)
-    for chosen, places, size in ((is_ip & is_4, (12, 16), 4), (is_ip & is_6, (8, 24), 16)):
-        for column, place in zip((source, destination), places):
-            column[chosen] = _codes(data, (network + place)[chosen], size, addresses)
+    # The offsets of both addresses in IP's header, and the bytes of an address.
+    for chosen, offsets, size in ((is_ip & is_4, (12, 16), 4), (is_ip & is_6, (8, 24), 16)):
+        for column, offset in zip((source, destination), offsets):
+            column[chosen] = _codes(data, (network + offset)[chosen], size, addresses)
     printed = []
     for address in addresses:
         family = socket.AF_INET if len(address) == 4 else socket.AF_INET6
@@ -117,7 +139,6 @@ def read_headers(capture: Capture) -> Headers:
     def small(column: Numbers) -> Numbers:
         return column.astype(numpy.int32)
 
-    has_ports = (protocol == TCP) | (protocol == UDP)
     return Headers(
         kind=small(kind), is_tagged=network - begin > ETHERNET_BYTES, protocol=small(protocol),
         source=source, destination=destination,
@@ -130,12 +151,18 @@ def read_headers(capture: Capture) -> Headers:
 
 
 def _codes(data: Numbers, at: Numbers, size: int, addresses: dict[bytes, int]) -> Numbers:
-    """The places of addresses in `addresses`; new ones are added to it."""
+    """The place in `addresses` of each address of `size` bytes that begins at an offset.
+
+    Addresses that are new are added to `addresses`.
+    """
     if not len(at):
         return at
-    whole = data[at[:, None] + numpy.arange(size)].view(f"V{size}").ravel()
-    found, where = numpy.unique(whole.view("<u4") if size == 4 else whole.view(f"S{size}"),
-                                return_inverse=True)
-    codes = [addresses.setdefault(address.tobytes().ljust(size, b"\0"), len(addresses))
-             for address in found]
-    return numpy.array(codes)[where]
+    raw = data[at[:, None] + numpy.arange(size)].view(f"V{size}").ravel()
+    sortable = raw.view("<u4") if size == 4 else raw.view(f"S{size}")
+    distinct, which = numpy.unique(sortable, return_inverse=True)
+
+    codes = []
+    for address in distinct:
+        content = address.tobytes().ljust(size, b"\0")  # numpy takes zeros off the end of an S
+        codes.append(addresses.setdefault(content, len(addresses)))
+    return numpy.array(codes)[which]

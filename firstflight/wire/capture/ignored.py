@@ -1,4 +1,4 @@
-"""What Mininet silently ignored of what a script gave its links."""
+"""Finds the parameters of a script's links that Mininet silently ignored."""
 
 from __future__ import annotations
 
@@ -8,59 +8,67 @@ from difflib import get_close_matches
 
 from firstflight.wire.capture.calls import Calls, LinkCall, LinkEnd
 
-# What Mininet's links with traffic control take, and plain ones ignore.
+# Parameters that Mininet's links with traffic control take, and its plain links ignore.
 OF_LINKS = ("bw", "delay", "jitter", "loss", "max_queue_size")
-# What does nothing without bw (mininet.link.TCIntf.bwCmds).
+# Parameters that do nothing without bw (mininet.link.TCIntf.bwCmds).
 _OF_BW = ("use_hfsc", "use_tbf", "latency_ms", "enable_ecn", "enable_red")
-_FALSE = ("False", "0", "None")
-# What people write in place of those.
+_FALSE = ("False", "0", "None")  # such a value turns one of _OF_BW off
+# Names that people write, and the parameter of OF_LINKS that they mean.
 _MEANT = {
     **dict.fromkeys(("bandwidth", "band_width", "bandWidth", "rate", "capacity", "speed"), "bw"),
     **dict.fromkeys(("latency", "lat", "rtt", "delay_ms", "link_delay"), "delay"),
     **dict.fromkeys(("packet_loss", "loss_rate", "lossrate", "plr", "drop"), "loss"),
     **dict.fromkeys(("queue", "queue_size", "queuesize", "max_queue", "maxqueue", "max_queue_len",
                      "queue_length", "buffer", "buffer_size", "limit"), "max_queue_size")}
-_LIKE, _VERY_LIKE = 0.75, 0.85  # of difflib
-_MOST_LINES, _MOST_PLACES = 10, 3
+# From these similarities on (difflib's, 0 to 1) an unknown name is taken for a misspelt one.
+_LIKE_PARAMETER = 0.75  # for a parameter of OF_LINKS
+_LIKE_MEANT = 0.85  # for a key of _MEANT
+_MOST_LINES = 10  # about links; a last line counts the rest
+_MOST_PLACES = 3  # of the script in one line; the rest is counted
 
 
 def lines_about_links(calls: Calls) -> list[str]:
-    """A line for each thing that was ignored, with the lines of the script that ask for it."""
+    """A line for each thing that was ignored, with the lines of the script that asked for it."""
     is_any_shaped = any("TC" in end.kind for link in calls.links for end in link.ends)
+    # The places in the script by what was ignored. The dictionaries keep each place once, in order.
     places: dict[str, dict[str, None]] = {}
     for link in calls.links:
         for end in link.ends:
             for why in _ignored(link, end, is_any_shaped):
                 places.setdefault(why, {}).setdefault(link.place)
-    lines = [f"{_called([*found])}{why}" for why, found in places.items()]
+
+    lines = [f"{_name_call([*places_of_why])}{why}" for why, places_of_why in places.items()]
     if len(lines) > _MOST_LINES:
         lines[_MOST_LINES:] = [f"… and {len(lines) - _MOST_LINES} more lines about links"]
     return lines
 
 
-def _called(places: list[str]) -> str:
-    """The places of a call: "line 3, addLink: "."""
-    named = [place for place in places if place]
-    if not named:
+def _name_call(places: list[str]) -> str:
+    """The places at which addLink was called: "line 3, addLink: "."""
+    known = [place for place in places if place]
+    if not known:
         return "addLink: "
-    more = f" and {len(named) - _MOST_PLACES} more" if len(named) > _MOST_PLACES else ""
-    return f"{', '.join(named[:_MOST_PLACES])}{more}, addLink: "
+    more = f" and {len(known) - _MOST_PLACES} more" if len(known) > _MOST_PLACES else ""
+    return f"{', '.join(known[:_MOST_PLACES])}{more}, addLink: "
 
 
 def _ignored(link: LinkCall, end: LinkEnd, is_any_shaped: bool) -> Iterator[str]:
-    """What an interface was given for nothing, in words."""
+    """Sentences on the parameters that the script gave one end of a link for nothing.
+
+    is_any_shaped: whether any link of the script has traffic control.
+    """
     given = end.given
     if not end.is_mininets:  # a class of the script's own may look at anything
         return
-    plain = [name for name in OF_LINKS if name in end.ignored]
-    if plain:
+    only_shaped = [name for name in OF_LINKS if name in end.ignored]
+    if only_shaped:
         cure = "cls=TCLink" if is_any_shaped else "link=TCLink (or --link tc)"
-        yield f"{link.kind} ignores {', '.join(plain)}: write {cure}"
+        yield f"{link.kind} ignores {', '.join(only_shaped)}: write {cure}"
     for name in sorted(end.ignored - {*OF_LINKS}):
-        meant = _meant(name)
+        meant = _guess_meant(name)
         if meant and meant not in given:
             yield f"Mininet does not know {name}, and ignores it: write {meant}"
-    if plain:
+    if only_shaped:
         return
 
     with suppress(ValueError):
@@ -71,16 +79,17 @@ def _ignored(link: LinkCall, end: LinkEnd, is_any_shaped: bool) -> Iterator[str]
         if not 0 <= float(given.get("loss", 0)) <= 100:
             yield (f"loss={given['loss']}: Mininet takes 0 to 100 percent, and for more sets no"
                    " delay and no queue either")
-    idle = [name for name in _OF_BW if given.get(name, "0") not in _FALSE]
-    if idle and "bw" not in given:
-        yield f"{', '.join(idle)}: without bw Mininet ignores it"
+    need_bw = [name for name in _OF_BW if given.get(name, "0") not in _FALSE]
+    if need_bw and "bw" not in given:
+        yield f"{', '.join(need_bw)}: without bw Mininet ignores it"
     if "jitter" in given and not {"bw", "delay", "loss", "max_queue_size"} & {*given}:
         yield "jitter: without delay Mininet ignores it"
 
 
-def _meant(name: str) -> str:
-    """The parameter that was most likely meant; "" for one of the script's own."""
-    near = get_close_matches(name, OF_LINKS, 1, _LIKE)
-    if near:
-        return near[0]
-    return next((_MEANT[word] for word in get_close_matches(name, _MEANT, 1, _VERY_LIKE)), "")
+def _guess_meant(name: str) -> str:
+    """The parameter that an unknown name most likely means; "" if it is like none."""
+    parameters = get_close_matches(name, OF_LINKS, n=1, cutoff=_LIKE_PARAMETER)
+    if parameters:
+        return parameters[0]
+    words = get_close_matches(name, _MEANT, n=1, cutoff=_LIKE_MEANT)
+    return _MEANT[words[0]] if words else ""

@@ -14,27 +14,28 @@ from firstflight.wire.capture.direction import LinkDirection, most_bytes
 from firstflight.wire.capture.pcapng import Capture, Device, DeviceState
 from firstflight.wire.capture.qdiscs import DeviceSetting, format_rate
 
-FEW = 0.1  # of the packets: with a smaller share a setting hardly mattered
-# What tc takes a delay without a unit for: µs in iproute2 6.1 and before, ns in 6.15.
+FEW = 0.1  # of the packets: a setting that concerns a smaller share hardly matters
+# The unit that tc assumes for a delay without one: µs in iproute2 6.1 and before, ns in 6.15.
 ASSUMED_UNITS = {"µs": "microseconds", "ns": "nanoseconds"}
 _BYTE_RATE = re.compile(r"\brate\s+([\d.]+)([kmg]?)bps\b", re.IGNORECASE)  # tc's bytes a second
 # A delay, or its jitter, without a unit in a command of tc.
 _BARE_DELAY = r"\bdelay\s+(\S+\s+)?[\d.]+(\s|$)"
 _BARE_RATE = re.compile(r"\brate\s+(\d+)(\s|$)")
-_LEAST_BITS = 1_000_000  # a second: with less, a rate without a unit was meant in another one
-_SWITCHES = ("bridge", "openvswitch")  # kinds of devices that are a switch's own
+# Bits a second: a rate without a unit that is below this was most likely meant in kbit or Mbit.
+_LEAST_BITS = 1_000_000
+_SWITCHES = ("bridge", "openvswitch")  # kinds of the device that stands for a whole switch
 _QUEUE_PACKETS = 1000  # default txqueuelen of a veth device
-_SHARE = 0.25  # of a queue's packets: if more of them only propagate, there is a remark
+_PROPAGATING = 0.25  # share of a queue's packets: if more only propagate, there is a remark
 _USUAL_BURST_BYTES = 15_000  # Mininet's
 _SHORT_NS = 100_000_000  # the time in which a burst passes
-_HIDDEN = 0.5  # share of the bytes sent: a larger burst hides the rate
+_HIDING = 0.5  # share of the bytes sent: a burst from this share on hides the rate
 _MOST_COMMAND = 90  # characters
-_NEVER = 1 << 62
+_NEVER = 1 << 62  # ns
 _BY_OVS = "(ovs-vswitchd "  # in a line on a command that the kernel refused: Open vSwitch ran it
 
 
 def note_misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
-    """Add such settings to a link's wrong, advice and remarks."""
+    """Add sentences on such settings to a link's wrong, advice and remarks."""
     state = device.state
     if state is None:
         return
@@ -62,7 +63,7 @@ def in_brackets(command: str) -> str:
 
 def _note_device(link: LinkDirection, device: Device, state: DeviceState, capture: Capture
                  ) -> None:
-    """Note settings on a switch's own device, or on one that no packet uses."""
+    """Note settings on the device that stands for a switch, or on a device that no packet uses."""
     shaped = [setting for setting in device.settings if setting.is_shaping]
     has_ports = any(other.name.startswith(f"{state.name}-eth") for other in capture.devices)
     if shaped and (state.kind in _SWITCHES or has_ports and not link.receiver):
@@ -79,13 +80,13 @@ def _note_replaced(link: LinkDirection, settings: Sequence[DeviceSetting]) -> No
 
     Open vSwitch and Mininet remove queues and set them again before any packet comes.
     """
-    queued_ns = link.packets.queued_ns[~link.is_own]
+    queued_ns = link.packets.queued_ns[~link.is_housekeeping]
     for place, (before, after) in enumerate(pairwise(settings), start=1):
         removed = _keys(before) - _keys(after)
         if not removed:
             continue
 
-        # The settings from `after` on lack them, until one has all of them again.
+        # The settings from `after` on lack what was removed, until one has all of it again.
         end = place
         while end < len(settings) and not removed <= _keys(settings[end]):
             end += 1
@@ -102,7 +103,7 @@ def _note_replaced(link: LinkDirection, settings: Sequence[DeviceSetting]) -> No
                  f"{in_brackets(after.command)}; {came_under} packets came under it,"
                  f" {came_without} later")
         if came_under <= FEW * came_without:
-            # That Open vSwitch's next commands fail only follows: the queue is no longer there.
+            # Since the queue is gone, Open vSwitch's next commands fail. They need no line.
             link.wrong[:] = [line for line in link.wrong if _BY_OVS not in line]
             link.wrong.append(words)
         else:
@@ -121,10 +122,10 @@ def _removes_qdisc(before: DeviceSetting, after: DeviceSetting) -> bool:
 
 
 def _limited(setting: DeviceSetting) -> set[str]:
-    """What a setting limits: "rate", "delay", "loss"."""
-    return {name for name, is_set in (
-        ("rate", not math.isinf(setting.rate_kbps)), ("delay", bool(setting.delay_ms)),
-        ("loss", setting.loss_percent != 0)) if is_set}
+    """Which of "rate", "delay" and "loss" a setting has."""
+    found = (("rate", not math.isinf(setting.rate_kbps)), ("delay", bool(setting.delay_ms)),
+             ("loss", setting.loss_percent != 0))
+    return {name for name, is_set in found if is_set}
 
 
 def _most_used(settings: Sequence[DeviceSetting], link: LinkDirection) -> DeviceSetting:
@@ -150,21 +151,27 @@ def _since_ns(settings: Sequence[DeviceSetting]) -> int:
 # Settings that are probably not meant ---------------------------------------------------
 
 def _note_short_delays(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
-    """Note delays in whole µs or ns: tc takes a delay without a unit for that."""
-    delays_ns = {ms * 1e6 for setting in settings for queue in setting.queues
-                 for ms in (queue.delay_ms, queue.jitter_ms) if setting.is_shaping and 0 < ms < 1}
+    """Note delays in whole µs or ns, which a delay without a unit is for tc."""
     if not any(re.search(_BARE_DELAY, setting.command) for setting in settings):
         return
-    link.short_delays = sorted(
-        [(round(delay_ns), "ns") for delay_ns in delays_ns if delay_ns < 1000 - TICK_NS]
-        + [(round(delay_ns / 1000), "µs") for delay_ns in delays_ns
-           if delay_ns >= 1000 - TICK_NS
-           and abs(delay_ns - 1000 * round(delay_ns / 1000)) <= TICK_NS])
+    delays_ms = {ms for setting in settings for queue in setting.queues
+                 for ms in (queue.delay_ms, queue.jitter_ms)}
+
+    short_delays = []
+    for delay_ns in {ms * 1e6 for ms in delays_ms if 0 < ms < 1}:
+        # The kernel rounds a delay to its ticks.
+        if delay_ns < 1000 - TICK_NS:
+            short_delays.append((round(delay_ns), "ns"))
+        elif abs(delay_ns - 1000 * round(delay_ns / 1000)) <= TICK_NS:
+            short_delays.append((round(delay_ns / 1000), "µs"))
+    link.short_delays = sorted(short_delays)
 
 
 def _note_byte_rates(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
-    """Note rates in bps, which are bytes a second for tc and which people write for bits; and rates
-    without a unit, which are bits a second."""
+    """Note rates with tc's unit bps, or without a unit.
+
+    For tc bps are bytes a second, and people write it for bits. Without a unit they are bits.
+    """
     for setting in settings:
         bare = _BARE_RATE.search(setting.command)
         if bare and int(bare[1]) < _LEAST_BITS:
@@ -174,8 +181,9 @@ def _note_byte_rates(link: LinkDirection, settings: Sequence[DeviceSetting]) -> 
             return
         if match := _BYTE_RATE.search(setting.command):
             number, unit = match[1], match[2].lower()
-            kbps = 8 * float(number) * {"": 0.001, "k": 1, "m": 1e3, "g": 1e6}[unit] \
-                if re.fullmatch(r"\d+\.?\d*", number) else setting.rate_kbps
+            kbps = setting.rate_kbps
+            if re.fullmatch(r"\d+\.?\d*", number):  # and not 1.2.3, which matches as well
+                kbps = 8 * float(number) * {"": 0.001, "k": 1, "m": 1e3, "g": 1e6}[unit]
             link.advice.append(f"{match[0]}: bps are bytes a second for tc, which set"
                                f" {format_rate(kbps)}; did you mean {number}{unit}bit?")
             return
@@ -212,8 +220,9 @@ def _note_full_delay(link: LinkDirection) -> None:
                 not link.queue_drops):
             continue
 
+        # Full packets a second: how many the limit lets pass, and how many the rate.
         limit, delay = netem.limit_packets, f"{netem.delay_ms:g} ms"
-        carried = limit / netem.delay_ms * 1000  # packets a second
+        carried = limit / netem.delay_ms * 1000
         wanted = setting.rate_kbps * 1000 / 8 / FULL_FRAME_BYTES
         words = f"{limit} packets at {delay} are {carried:.0f} packets a second"
         full = format_rate(carried * FULL_FRAME_BYTES * 8 / 1000)
@@ -226,7 +235,7 @@ def _note_full_delay(link: LinkDirection) -> None:
             link.wrong.append(f"this link cannot carry its rate: {words}, {full} of full packets,"
                               f" and {format_rate(setting.rate_kbps)} are set; {link.queue_drops}"
                               " were dropped: raise netem's limit (max_queue_size)")
-        elif wanted >= _SHARE * carried:
+        elif wanted >= _PROPAGATING * carried:
             link.remarks.append(f"of the {limit} packets that its queue holds,"
                                 f" {wanted * netem.delay_ms / 1000:.0f} are on their way during the"
                                 f" {delay} of delay: netem counts both, and a router's queue is"
@@ -239,17 +248,17 @@ def _note_bursts(link: LinkDirection) -> None:
     for queue in setting.used:
         if queue.kind != "tbf" or not queue.burst_bytes:
             continue
-        large = (link.queue_bytes > queue.burst_bytes) & (link.packets.segments <= 1)
-        if large.any() and dropped[large].all():
+        is_larger = (link.queue_bytes > queue.burst_bytes) & (link.packets.segments <= 1)
+        if is_larger.any() and dropped[is_larger].all():
             link.wrong.append(f"{queue.words}: its burst of {queue.burst_bytes} bytes is below one"
-                              f" packet, and all {int(large.sum())} larger ones were dropped;"
+                              f" packet, and all {int(is_larger.sum())} larger ones were dropped;"
                               f" write burst {FULL_FRAME_BYTES + 26} or more")
             return
 
     burst = max((queue.burst_bytes for queue in setting.used
                  if not math.isinf(queue.rate_kbps)), default=0)
     sent = int(link.queue_bytes[~dropped].sum())
-    if burst <= _USUAL_BURST_BYTES or sent <= _USUAL_BURST_BYTES or burst < _HIDDEN * sent:
+    if burst <= _USUAL_BURST_BYTES or sent <= _USUAL_BURST_BYTES or burst < _HIDING * sent:
         return
     most = most_bytes(link.packets.time_ns[~dropped], link.queue_bytes[~dropped], _SHORT_NS)
     if most * 8e6 > 1.2 * setting.rate_kbps * _SHORT_NS:
@@ -259,15 +268,15 @@ def _note_bursts(link: LinkDirection) -> None:
 
 
 def _note_order(link: LinkDirection) -> None:
-    """Note packets that overtake others although no reordering was set."""
+    """Note packets that jitter lets overtake others although no reordering was set."""
     setting = link.setting
-    if any("reorder" in word for queue in setting.used for word in queue.also):
+    if setting.is_reordering or not setting.jitter_ms:
         return
-    number = link.packets.number[~link.packets.is_dropped]
-    number = number[number > 0]
-    late = int((number < numpy.maximum.accumulate(number)).sum()) if len(number) else 0
-    if late and setting.jitter_ms:
-        link.advice.append(f"{late} of {len(number)} packets left out of order, since a delay of"
+    numbers = link.packets.number[~link.packets.is_dropped]  # in the order in which they left
+    numbers = numbers[numbers > 0]
+    late = int((numbers < numpy.maximum.accumulate(numbers)).sum())
+    if late:
+        link.advice.append(f"{late} of {len(numbers)} packets left out of order, since a delay of"
                            f" {setting.delay_ms:g} ± {setting.jitter_ms:g} ms lets later ones"
                            " overtake, and TCP takes that for losses: with a rate in the same"
                            " netem they keep their order")

@@ -1,7 +1,8 @@
 """Reads capture.pcapng, in which the kernel for commands records a command's network.
 
-The format is pcapng (draft-ietf-opsawg-pcapng), with options and blocks for local use that
-vtime/kernel/capture.c defines. The file may come from a stranger: each length in it is checked.
+The format is pcapng (draft-ietf-opsawg-pcapng). vtime/kernel/capture.c defines an option and blocks
+for local use, which other programs skip. The file may come from a stranger: each length in it is
+checked.
 """
 
 from __future__ import annotations
@@ -22,22 +23,24 @@ from firstflight.wire.capture.calls import Calls
 from firstflight.wire.capture.qdiscs import DeviceSetting, parse_setting
 
 NAME = "capture.pcapng"
-_SECTION, _INTERFACE, _PACKET, _OWN = 0x0A0D0D0A, 1, 6, 0x80004646
+_SECTION, _INTERFACE, _PACKET, _LOCAL = 0x0A0D0D0A, 1, 6, 0x80004646  # types of blocks
+# Kinds of blocks for local use, in the order of capture.c.
 _DEVICE, _SETTINGS, _DROPS, _FULL, _REFUSED, _ASKED, _COMMAND, _SAID, _OPENED = range(1, 10)
 _BYTE_ORDER = 0x1A2B3C4D
 _BLOCK = struct.Struct("<II")  # type, length of the whole block
 # The head of a packet's block, in words of 4 bytes: device, time (high, low), bytes kept, length.
 _HEAD_WORDS = 5
-# Behind the packet's bytes, in words: epb_flags, then the option about its queue (0x8001).
+# After the packet's bytes, in words of 4 bytes: epb_flags (the option's header and 1 word), then
+# the option about the packet's queue (0x8001: its header and 8 words).
 _FLAGS_OPTION, _QUEUE_OPTION = 4 << 16 | 2, 32 << 16 | 0x8001
-_OPTION_WORDS = 11
-_OWN_HEAD = struct.Struct("<HxxIQ")
-_DEVICE_HEAD = struct.Struct("<6I")
-_NONE = 0xFFFFFFFF
+_FLAGS_WORDS, _QUEUE_WORDS = 2, 9
+_LOCAL_HEAD = struct.Struct("<HxxIQ")  # kind, number of a device or a namespace, time in ns
+_DEVICE_HEAD = struct.Struct("<6I")  # namespace, is it the root's, peer, MTU, is it up, offloads
+_NONE = 0xFFFFFFFF  # in place of the number of a peer
 _UNSPECIFIED = 2  # SKB_DROP_REASON_NOT_SPECIFIED
-_LEAST_BLOCK, _MOST_BLOCK = 12, 1 << 17
-_MOST_BYTES = 1 << 35
-MOST_BLOCKS = 50_000  # of settings and commands, which are kept one by one
+_LEAST_BLOCK, _MOST_BLOCK = 12, 1 << 17  # bytes
+_MOST_BYTES = 1 << 35  # of a file: capture.c writes less
+MOST_BLOCKS = 50_000  # of settings and commands, which are held in memory one by one
 
 Numbers = NDArray[Any]  # whole numbers of 64 bits, or of 32 if that is enough
 Flags = NDArray[numpy.bool_]
@@ -50,26 +53,22 @@ class NoCapture(FirstFlightError):
 class Packets(NamedTuple):
     """Packets that left a device or were dropped in its queue, in arrays with one row a packet.
 
-    device: its number. time_ns: when the packet left or was dropped; queued_ns: when it came to
-    the queue; both since the epoch, on the guest's clock. number: counts packets of all devices as
-    they come to a queue, from 1; 0 for a packet that came to no queue. frame: in the file, from 1,
-    as Wireshark counts. accepted: whether the root qdisc took it. reason: the kernel's reason for
-    dropping it, 0 if it left. segments: number of TCP segments in an offloaded packet; 0 for one.
-    frame_bytes: on the wire, Ethernet header included. place, kept: offset and number of its
-    captured bytes in the file.
+    Times are in ns since the epoch, on the guest's clock.
     """
 
-    device: Numbers
-    time_ns: Numbers
-    queued_ns: Numbers
+    device: Numbers  # number of the device
+    time_ns: Numbers  # when the packet left or was dropped
+    queued_ns: Numbers  # when it came to the queue
+    # Counts the packets of all devices as they come to a queue, from 1; 0 for a packet that came to
+    # no queue.
     number: Numbers
-    frame: Numbers
-    accepted: Flags
-    reason: Numbers
-    segments: Numbers
-    frame_bytes: Numbers
-    place: Numbers
-    kept: Numbers
+    frame: Numbers  # counts the packets in the file, from 1, as Wireshark does
+    accepted: Flags  # whether the root qdisc took the packet
+    reason: Numbers  # why the kernel dropped it, 0 if it left
+    segments: Numbers  # how many TCP segments an offloaded packet holds; 0 for any other packet
+    frame_bytes: Numbers  # on the wire, Ethernet header included
+    place: Numbers  # offset in the file of its captured bytes
+    kept: Numbers  # how many of its bytes were captured
 
     @property
     def size(self) -> int:
@@ -77,7 +76,7 @@ class Packets(NamedTuple):
         return len(self.device)
 
     def at(self, places: Numbers | Flags | slice) -> Packets:
-        """Some of the packets, by their places or by an array of truth values."""
+        """The packets at these places, or those for which an array is true."""
         return Packets(*(column[places] for column in self))
 
     @property
@@ -86,20 +85,22 @@ class Packets(NamedTuple):
 
     @property
     def is_dropped_at_once(self) -> Flags:
-        """Packets that were dropped as they came although the queue had room: by random loss."""
+        """Whether each packet was dropped as it came although the queue had room: by random loss.
+        """
         dropped: Flags = self.is_dropped & self.accepted & (self.time_ns == self.queued_ns)
         return dropped
 
     @property
     def is_discarded(self) -> Flags:
-        """Packets that were still queued when the link was taken down or the queue removed."""
-        discarded: Flags = (self.reason == _UNSPECIFIED) & self.accepted & (
-            self.time_ns != self.queued_ns)
+        """Whether each packet was still queued when the link was taken down or the queue removed.
+        """
+        has_waited = self.time_ns != self.queued_ns
+        discarded: Flags = (self.reason == _UNSPECIFIED) & self.accepted & has_waited
         return discarded
 
 
 def packets_of(**columns: list[int]) -> Packets:
-    """Packets from lists by name; a column that is not given has zeros."""
+    """Packets from a list for each column; a column that is not given has zeros."""
     count = max(map(len, columns.values()), default=0)
     return Packets(*(numpy.array(columns.get(name, [0] * count),
                                  bool if name == "accepted" else numpy.int64)
@@ -107,13 +108,13 @@ def packets_of(**columns: list[int]) -> Packets:
 
 
 class DeviceState(NamedTuple):
-    """The state of a device from some time on."""
+    """The state of a device, from one change of it to the next."""
 
-    time_ns: int  # since when
+    time_ns: int  # when it began
     name: str
     kind: str  # as `ip -d link` prints it
     namespace: int  # number of its network namespace
-    is_root: bool  # whether that is the namespace in which the command was started
+    is_root: bool  # whether the namespace is the one in which the command was started
     peer: int | None  # number of the device at the other end of a veth pair
     mtu: int
     is_up: bool
@@ -130,13 +131,13 @@ class Device:
     states: list[DeviceState] = field(default_factory=list)
     settings: list[DeviceSetting] = field(default_factory=list)  # of its queue, after each change
     refused: list[str] = field(default_factory=list)  # why the kernel refused a qdisc or class
-    asking: str = ""  # the command that changes its queue next, "" if not known
+    asking: str = ""  # while reading: the command that changes its queue next, "" if not known
 
     @property
     def state(self) -> DeviceState | None:
-        """The last state in which it was up, otherwise the last one; None if there is none.
+        """The last state in which it was up; otherwise the last one, None if there is none.
 
-        A device without a state whose queue was set has a state with its name only.
+        If no state was recorded and its queue was set, this is a state with the device's name only.
         """
         if self.states:
             return next((state for state in reversed(self.states) if state.is_up),
@@ -148,12 +149,12 @@ class Device:
 
 
 class Command(NamedTuple):
-    """A program that set up the network, such as tc or ip, when it ended."""
+    """A program that set up the network, such as tc or ip."""
 
-    time_ns: int
+    time_ns: int  # when it ended
     namespace: int  # this and is_root as in DeviceState
     is_root: bool
-    process: int
+    process: int  # number of the process
     status: int  # exit status as in a shell
     words: str  # the program and its arguments
 
@@ -164,15 +165,15 @@ class Complaint(NamedTuple):
     time_ns: int
     namespace: int  # this and is_root as in DeviceState
     is_root: bool
-    process: int
+    process: int  # number of the process
     text: str
     program: str  # the name of the process
 
 
 class Opened(NamedTuple):
-    """One end of a TCP connection, when it was established."""
+    """One end of a TCP connection that was established."""
 
-    time_ns: int
+    time_ns: int  # when it was established
     namespace: int  # this and is_root as in DeviceState
     is_root: bool
     window: int  # the initial window, in segments
@@ -192,34 +193,38 @@ class Capture:
     commands: list[Command] = field(default_factory=list)  # that set up the network
     complaints: list[Complaint] = field(default_factory=list)  # of programs that set it up
     opened: list[Opened] = field(default_factory=list)  # the ends of TCP connections
-    calls: Calls = Calls()  # what a script asked of Mininet
-    unread: int = 0  # how many settings and commands there are beyond the first MOST_BLOCKS
+    calls: Calls = Calls()  # a script's calls of Mininet
+    unread: int = 0  # how many settings and commands there are after the first MOST_BLOCKS
 
 
 def read(path: Path) -> Capture:
     """Read a capture file. Raises NoCapture, OSError."""
-    size = os.stat(path).st_size
-    if size > _MOST_BYTES:
-        raise NoCapture(f"{path}: {size} bytes are more than --capture writes")
+    file_bytes = os.stat(path).st_size
+    if file_bytes > _MOST_BYTES:
+        raise NoCapture(f"{path}: {file_bytes} bytes are more than --capture writes")
 
-    data = numpy.memmap(path, numpy.uint8, "r") if size else numpy.zeros(0, numpy.uint8)
+    data = numpy.memmap(path, numpy.uint8, "r") if file_bytes else numpy.zeros(0, numpy.uint8)
     capture = Capture(data=data)
-    places, own_count = array("q"), 0
+    packet_places = array("q")  # the offsets at which the bodies of packets' blocks begin
+    local_count = 0
     try:
         for kind, place, size in _blocks(capture):
             if kind == _PACKET:
-                places.append(place)
+                packet_places.append(place)
             elif kind == _INTERFACE:
-                names = dict(_options(bytes(capture.data[place:place + size]), 8))
-                capture.devices.append(Device(len(capture.devices), _text(names.get(2, b""))))
-            elif kind == _OWN and own_count < MOST_BLOCKS:
-                _read_own(capture, bytes(capture.data[place:place + size]))
-                own_count += 1
-            elif kind == _OWN:
+                options = dict(_options(bytes(capture.data[place:place + size]), 8))
+                name = _text(options.get(2, b""))  # if_name
+                capture.devices.append(Device(len(capture.devices), name))
+            elif kind == _LOCAL and local_count < MOST_BLOCKS:
+                _read_local(capture, bytes(capture.data[place:place + size]))
+                local_count += 1
+            elif kind == _LOCAL:
                 capture.unread += 1
 
-        found = numpy.frombuffer(places, numpy.int64) if places else numpy.zeros(0, numpy.int64)
-        capture.packets = _packets(capture, found)
+        places = numpy.zeros(0, numpy.int64)
+        if packet_places:
+            places = numpy.frombuffer(packet_places, numpy.int64)
+        capture.packets = _packets(capture, places)
     except (struct.error, ValueError, IndexError, ArithmeticError) as error:
         raise NoCapture(f"{path}: damaged, or not written by ./run.sh --capture ({error})"
                         ) from error
@@ -227,7 +232,10 @@ def read(path: Path) -> Capture:
 
 
 def _blocks(capture: Capture) -> Iterator[tuple[int, int, int]]:
-    """Type, offset of the body and its size of each whole block. Raises ValueError."""
+    """The type of each complete block, the offset of its body, and the size of its body in bytes.
+
+    Sets is_cut of the capture at the end. Raises ValueError.
+    """
     data, place = capture.data.data, 0
     if len(data) < _LEAST_BLOCK or _BLOCK.unpack_from(data)[0] != _SECTION \
             or struct.unpack_from("<I", data, 8)[0] != _BYTE_ORDER:
@@ -244,7 +252,7 @@ def _blocks(capture: Capture) -> Iterator[tuple[int, int, int]]:
 
 
 def _options(body: bytes, place: int) -> Iterator[tuple[int, bytes]]:
-    """Code and value of each option from an offset on. Raises ValueError."""
+    """The code and the value of each option from an offset on. Raises ValueError."""
     while place + 4 <= len(body):
         code, size = struct.unpack_from("<HH", body, place)
         if not code:
@@ -252,7 +260,7 @@ def _options(body: bytes, place: int) -> Iterator[tuple[int, bytes]]:
         if place + 4 + size > len(body):
             raise ValueError("an option that is longer than its block")
         yield code, body[place + 4:place + 4 + size]
-        place += 4 + (size + 3) // 4 * 4
+        place += 4 + (size + 3) // 4 * 4  # values fill words of 4 bytes
 
 
 def _packets(capture: Capture, places: Numbers) -> Packets:
@@ -262,52 +270,63 @@ def _packets(capture: Capture, places: Numbers) -> Packets:
     def word(at: Numbers) -> Numbers:
         return words[at].astype(numpy.int64)
 
-    def two_words(at: Numbers, high: int = 1) -> Numbers:
-        return word(at + high) << 32 | word(at + 1 - high)
+    def word64(low: Numbers, high: Numbers) -> Numbers:
+        return word(high) << 32 | word(low)
 
+    # All numbers here count words of 4 bytes. The last word before a block's body is the length of
+    # the block in bytes, three words of which are not in the body.
     begin = places // 4
-    ends = begin + word(begin - 1) // 4 - 3  # of the body
-    if (ends < begin + _HEAD_WORDS).any():
+    end = begin + word(begin - 1) // 4 - 3
+    if (end < begin + _HEAD_WORDS).any():
         raise ValueError("a packet's block that is too short")
     kept, frame_bytes = word(begin + 3), word(begin + 4)
-    queue = begin + _HEAD_WORDS + (kept + 3) // 4 + 2
-    if (word(begin) >= len(capture.devices)).any() or (queue + _OPTION_WORDS - 2 > ends).any() or (
+    flags = begin + _HEAD_WORDS + (kept + 3) // 4
+    queue = flags + _FLAGS_WORDS
+    if (word(begin) >= len(capture.devices)).any() or (queue + _QUEUE_WORDS > end).any() or (
             kept > frame_bytes).any():
         raise ValueError("a packet without a device, or that is longer than its block")
-    if (word(queue - 2) != _FLAGS_OPTION).any() or (word(queue) != _QUEUE_OPTION).any():
+    if (word(flags) != _FLAGS_OPTION).any() or (word(queue) != _QUEUE_OPTION).any():
         raise ValueError("a packet without what its queue did")
 
-    time_ns, queued_ns = two_words(begin + 1, 0), two_words(queue + 1)
+    # pcapng has the upper half of a time first, capture.c has it last.
+    time_ns = word64(low=begin + 2, high=begin + 1)
+    queued_ns = word64(low=queue + 1, high=queue + 2)
     if (queued_ns > time_ns).any() or (queued_ns < 0).any():
         raise ValueError("a packet that left before it came")
 
     packets = Packets(
         device=_small(word(begin)), time_ns=time_ns, queued_ns=queued_ns,
-        number=two_words(queue + 3), frame=_small(numpy.arange(1, len(places) + 1)),
+        number=word64(low=queue + 3, high=queue + 4),
+        frame=_small(numpy.arange(1, len(places) + 1)),
         accepted=word(queue + 5) != 0, reason=_small(word(queue + 6)),
         segments=_small(word(queue + 8)), frame_bytes=_small(frame_bytes),
         place=places + 4 * _HEAD_WORDS, kept=_small(kept))
-    return _without_cut(packets.at(numpy.lexsort((packets.number, packets.time_ns))))
+    in_time = numpy.lexsort((packets.number, packets.time_ns))
+    return _without_cut(packets.at(in_time))
 
 
 def _small(column: Numbers) -> Numbers:
+    """The numbers in 32 bits each, since captures have many packets."""
     return column.astype(numpy.int32)
 
 
 def _without_cut(packets: Packets) -> Packets:
-    """The packets without those that a queue cut into segments: the segments are recorded too."""
-    _, number, counts = numpy.unique(packets.number, return_inverse=True, return_counts=True)
-    is_several = (counts[number] > 1) & (packets.number > 0)
-    is_cut = is_several & (packets.reason == _UNSPECIFIED) & (packets.segments > 1)
-    kept = packets._replace(accepted=packets.accepted | is_several & ~packets.is_dropped)
-    return kept.at(~is_cut) if is_cut.any() else kept
+    """The packets without those that a queue cut into segments: the segments are recorded too.
+
+    The segments have the number of the packet. Those that left count as accepted by the queue.
+    """
+    _, place, counts = numpy.unique(packets.number, return_inverse=True, return_counts=True)
+    shares_number = (counts[place] > 1) & (packets.number > 0)
+    is_cut = shares_number & (packets.reason == _UNSPECIFIED) & (packets.segments > 1)
+    packets = packets._replace(accepted=packets.accepted | shares_number & ~packets.is_dropped)
+    return packets.at(~is_cut) if is_cut.any() else packets
 
 
-def _read_own(capture: Capture, body: bytes) -> None:
+def _read_local(capture: Capture, body: bytes) -> None:
     """Read a block for local use, which is no packet. Raises ValueError, IndexError, struct.error.
     """
-    kind, number, time_ns = _OWN_HEAD.unpack_from(body)
-    place = _OWN_HEAD.size
+    kind, number, time_ns = _LOCAL_HEAD.unpack_from(body)
+    place = _LOCAL_HEAD.size
     if kind == _FULL:
         capture.is_full = True
         return
@@ -345,7 +364,7 @@ def _read_own(capture: Capture, body: bytes) -> None:
 
 
 def _read_state(time_ns: int, body: bytes, devices: int) -> DeviceState:
-    """The state of a device. devices: how many there are. Raises what _read_own raises."""
+    """The state of a device. devices: how many there are. Raises what _read_local raises."""
     namespace, is_root, peer, mtu, is_up, _ = _DEVICE_HEAD.unpack_from(body)
     if peer != _NONE and peer >= devices:
         raise ValueError("a peer that is not a device")
@@ -360,14 +379,17 @@ def _read_state(time_ns: int, body: bytes, devices: int) -> DeviceState:
 
 
 def _read_command(capture: Capture, kind: int, body: bytes) -> None:
-    """Read a program's end or a message of it. Raises what _read_own raises."""
-    _, namespace, time_ns = _OWN_HEAD.unpack_from(body)
-    is_root, process = struct.unpack_from("<II", body, _OWN_HEAD.size)
-    place = _OWN_HEAD.size + 8
+    """Read the end of a program (_COMMAND), or a message that it wrote (_SAID).
+
+    Raises what _read_local raises.
+    """
+    _, namespace, time_ns = _LOCAL_HEAD.unpack_from(body)
+    is_root, process = struct.unpack_from("<II", body, _LOCAL_HEAD.size)
+    place = _LOCAL_HEAD.size + 8
     if kind == _COMMAND:
         code, = struct.unpack_from("<I", body, place)
         words = dict(_options(body, place + 4))
-        signal = code & 127
+        signal = code & 127  # as waitpid's status: the signal is below the exit status
         capture.commands.append(Command(
             time_ns, namespace, bool(is_root), process=process,
             status=128 + signal if signal else code >> 8 & 255, words=_text(words.get(1, b""))))

@@ -1,6 +1,6 @@
 """The settings of a device's queue: its qdiscs and classes, from the kernel's reports.
 
-The reports are netlink's RTM_NEWQDISC and RTM_NEWTCLASS messages; structures are from
+The reports are netlink's messages RTM_NEWQDISC and RTM_NEWTCLASS. The structures in them are from
 include/uapi/linux/pkt_sched.h.
 """
 
@@ -17,25 +17,26 @@ from firstflight.net.link import Link
 from firstflight.net.tc import HTB_CEILING_BURST_BYTES, MOST_U32, TICK_NS
 
 _ROOT = qdiscs.ROOT
-# Attributes of options that this project never sets (TCA_HFSC_USC and so on).
+# Numbers of attributes that only commands set, and no trial (TCA_HFSC_USC and so on).
 _HFSC_USC = 3
-_CODEL_LIMIT = 2  # of fq_codel as well
+_CODEL_LIMIT = 2  # fq_codel's has the same number
 _CAKE_RATE64 = 2
 _FQ_MOST_RATE = 7
-_RED_PARMS, _RED_ECN = 1, 1
-_UNLIMITED = 1 << 31
+_RED_PARMS = 1
+_RED_ECN = 1  # a bit of RED's flags (TC_RED_ECN)
+_UNLIMITED = 1 << 31  # packets, or bytes: a limit that no queue reaches
 # Qdiscs that release packets at once, unless something shapes above or below them.
 PLAIN = ("noqueue", "pfifo", "bfifo", "pfifo_fast", "mq", "fq_codel", "fq", "sfq", "red", "codel",
          "prio", "pie")
 _PACING = "fq"  # delays packets that a program or TCP (BBR) paces
-_MAIN = 0.9  # of the bytes: a class with so many is the one that carried the flow
-# Qdiscs with classes that are not listed: packets may pass below them by an unlisted class.
+_MAIN_SHARE = 0.9  # of the bytes: a class with this share or more carried the flow
+# Qdiscs whose classes the kernel does not list: packets may pass below them by an unlisted class.
 _HIDING = ("prio", "mq", "drr", "ets", "multiq", "qfq")
 
 
 @dataclass(frozen=True)
 class Qdisc:
-    """One qdisc or class. A handle of tc's 1:1 is 0x10001."""
+    """One qdisc or class. A handle is one number: tc's 1:1 is 0x10001."""
 
     kind: str
     is_class: bool
@@ -44,24 +45,27 @@ class Qdisc:
     bytes: int = 0  # that left, by the kernel's counters
     packets: int = 0  # that left, by the kernel's counters
     drops: int = 0  # dropped packets, by the kernel's counters
-    above: int = _ROOT  # handle of the qdisc or class that hands it packets
+    # Handle of the qdisc or class that hands it packets; 0 for HFSC's root class.
+    above: int = _ROOT
     rate_kbps: float = math.inf  # inf for no limit
     burst_bytes: int = 0
-    ceiling_burst_bytes: int = 0
+    ceiling_burst_bytes: int = 0  # of an HTB class
     delay_ms: float = 0.0
     jitter_ms: float = 0.0
-    loss_percent: float | None = 0.0  # None if it is no single number
+    loss_percent: float | None = 0.0  # None for losses in bursts, which no single number describes
     limit_packets: int | None = None  # None for no limit
     limit_bytes: int | None = None  # None for no limit
     seed: int = 0
     default_class: int = 0  # handle of the class for packets that no filter matches; 0 for none
-    also: tuple[str, ...] = ()  # other settings, in tc's words
+    other_settings: tuple[str, ...] = ()  # in tc's words
 
     @property
     def is_shaping(self) -> bool:
         """Whether it delays, loses or changes packets."""
+        if self.kind in ("netem", "red") and self.other_settings:
+            return True
         return bool(not math.isinf(self.rate_kbps) or self.delay_ms or self.jitter_ms
-                    or self.loss_percent != 0 or self.kind in ("netem", "red") and self.also)
+                    or self.loss_percent != 0)
 
     @property
     def words(self) -> str:
@@ -70,13 +74,15 @@ class Qdisc:
 
         if not math.isinf(self.rate_kbps):
             words.append(format_rate(self.rate_kbps))
-        if self.delay_ms or self.jitter_ms:
-            spread = f" ± {self.jitter_ms:g}" if self.jitter_ms else ""
-            words.append(f"delay {self.delay_ms:g}{spread} ms" if self.delay_ms >= 1 or spread
-                         else f"delay {self.delay_ms * 1000:.3g} µs")
+        if self.jitter_ms:
+            words.append(f"delay {self.delay_ms:g} ± {self.jitter_ms:g} ms")
+        elif self.delay_ms >= 1:
+            words.append(f"delay {self.delay_ms:g} ms")
+        elif self.delay_ms:
+            words.append(f"delay {self.delay_ms * 1000:.3g} µs")
         if self.loss_percent:
             words.append(f"loss {self.loss_percent:g} %")
-        words += self.also
+        words += self.other_settings
 
         if self.limit_packets is not None:
             words.append(f"limit {self.limit_packets} packets")
@@ -95,60 +101,76 @@ def format_rate(kbps: float) -> str:
 
 @dataclass(frozen=True)
 class DeviceSetting:
-    """All qdiscs and classes of a device from some time on."""
+    """All qdiscs and classes of a device, from one change of them to the next."""
 
-    time_ns: int  # since when
+    time_ns: int  # when they were set
     queues: tuple[Qdisc, ...] = ()  # from the root down
-    link: Link | None = field(default=None, compare=False)  # for wire.delivery, if it can model it
-    unmodelled: str = ""  # why it cannot
+    # The same settings for wire.delivery; None if it does not model them.
+    link: Link | None = field(default=None, compare=False)
+    unmodelled: str = ""  # why wire.delivery does not model them, or ""
     command: str = field(default="", compare=False)  # that made this setting, "" if not known
 
     @property
     def words(self) -> str:
-        """All that limits packets, from the root down."""
-        shown = [queue.words for queue in self.queues if queue.words != queue.kind
-                 and (queue.kind not in PLAIN or queue.also
-                      or queue.limit_packets not in (None, 1000))]
+        """All settings that limit packets, from the root down."""
+        shown = []
+        for queue in self.queues:
+            # A plain qdisc's usual limit of 1000 packets is not worth a word.
+            is_plain = (queue.kind in PLAIN and not queue.other_settings
+                        and queue.limit_packets in (None, 1000))
+            if queue.words != queue.kind and not is_plain:
+                shown.append(queue.words)
         return " → ".join(shown) or "no limit set"
 
-    def below(self, above: Qdisc | None) -> list[Qdisc]:
-        """The children of a qdisc, or the root for None; only those with packets, if any has some.
-        """
-        below = self._below(above)
-        return [queue for queue in below if queue.packets] or below
+    def _used_children(self, above: Qdisc | None) -> list[Qdisc]:
+        """The children of a qdisc or class that packets passed, or all if none passed any.
 
-    def _below(self, above: Qdisc | None) -> list[Qdisc]:
+        above: None for the root qdisc.
+        """
+        children = self._children(above)
+        return [queue for queue in children if queue.packets] or children
+
+    def _children(self, above: Qdisc | None) -> list[Qdisc]:
         parent = above.handle if above else _ROOT
         return [queue for queue in self.queues if queue.above == parent]
 
-    def main(self, above: Qdisc | None) -> list[Qdisc]:
-        """The same, but only the child with nearly all bytes, if one has them."""
-        below = self.below(above)
-        whole = sum(queue.bytes for queue in below)
-        main = [queue for queue in below if whole and queue.bytes >= _MAIN * whole]
-        return main or below
+    def _main_children(self, above: Qdisc | None) -> list[Qdisc]:
+        """The one used child that carried nearly all bytes; all used children if none did."""
+        children = self._used_children(above)
+        carried = sum(queue.bytes for queue in children)
+        main = [queue for queue in children if carried and queue.bytes >= _MAIN_SHARE * carried]
+        return main or children
 
     def is_chosen_by_filters(self, queue: Qdisc) -> bool:
-        """Whether it is a class without classes below, and not the default one."""
-        return queue.is_class and not any(
-            child.is_class for child in self._below(queue)) and not any(
-            each.default_class == queue.handle for each in self.queues)
+        """Whether only a filter can send packets to it: a class without classes below, and not the
+        default one."""
+        if not queue.is_class or any(child.is_class for child in self._children(queue)):
+            return False
+        return not any(other.default_class == queue.handle for other in self.queues)
 
     def _rate_kbps(self, above: Qdisc | None) -> float:
-        rates = [] if self._has_more(above) else [*map(self._rate_kbps, self.main(above))]
-        return min(above.rate_kbps if above else math.inf, sum(rates) if rates else math.inf)
+        """The rate of a qdisc or class with all below it; for None of the whole device."""
+        rate_kbps = above.rate_kbps if above else math.inf
+        if self._has_unlisted_child(above):
+            return rate_kbps
+        rates_kbps = [self._rate_kbps(child) for child in self._main_children(above)]
+        return min(rate_kbps, sum(rates_kbps)) if rates_kbps else rate_kbps
 
-    def _has_more(self, above: Qdisc | None) -> bool:
+    def _has_unlisted_child(self, above: Qdisc | None) -> bool:
         """Whether packets pass below it by a class that is not listed."""
-        return above is not None and above.kind in _HIDING and above.packets > sum(
-            queue.packets for queue in self.below(above))
+        if above is None or above.kind not in _HIDING:
+            return False
+        return above.packets > sum(queue.packets for queue in self._used_children(above))
 
     def _delay_ms(self, above: Qdisc | None) -> float:
-        below = [] if self._has_more(above) else self.below(above)
-        return (above.delay_ms if above else 0.0) + min(map(self._delay_ms, below), default=0.0)
+        """The least delay on a way through a qdisc or class; for None through the device."""
+        delay_ms = above.delay_ms if above else 0.0
+        if self._has_unlisted_child(above):
+            return delay_ms
+        return delay_ms + min(map(self._delay_ms, self._used_children(above)), default=0.0)
 
     def _used(self, above: Qdisc | None = None) -> Iterator[Qdisc]:
-        for queue in self.below(above):
+        for queue in self._used_children(above):
             yield queue
             yield from self._used(queue)
 
@@ -165,8 +187,12 @@ class DeviceSetting:
     @cached_property
     def other_bytes(self) -> int:
         """Bytes that passed classes other than the main ones."""
-        return sum(queue.bytes for above in (None, *self.queues)
-                   for queue in self.below(above) if queue not in self.main(above))
+        other_bytes = 0
+        for above in (None, *self.queues):
+            main = self._main_children(above)
+            other_bytes += sum(queue.bytes for queue in self._used_children(above)
+                               if queue not in main)
+        return other_bytes
 
     @property
     def burst_bytes(self) -> int:
@@ -186,42 +212,55 @@ class DeviceSetting:
     def loss_percent(self) -> float | None:
         """The random loss; None if it is no single number that holds for each packet."""
         losses = [queue.loss_percent for queue in self.used]
-        is_chain = all(len(self.below(queue)) <= 1 for queue in (None, *self.used))
-        return None if None in losses or any(losses) and not is_chain else sum(
-            loss or 0.0 for loss in losses)
+        if None in losses:
+            return None
+        # Where packets take several ways, a loss on one of them is not every packet's.
+        is_chain = all(len(self._used_children(queue)) <= 1 for queue in (None, *self.used))
+        if any(losses) and not is_chain:
+            return None
+        return sum(loss or 0.0 for loss in losses)
 
     @property
     def is_shaping(self) -> bool:
-        """Whether any of it delays, loses or changes packets."""
+        """Whether any qdisc or class delays, loses or changes packets."""
         return any(queue.is_shaping for queue in self.queues)
 
     @property
     def queue_words(self) -> str:
         """The length of the shortest queue that can fill, "" if none has a limit."""
-        held = [queue for queue in self.used if not self.is_below_netem(queue)]
-        packets = [q.limit_packets for q in held if q.limit_packets is not None]
-        sizes = [q.limit_bytes for q in held if q.limit_bytes is not None]
+        fillable = [queue for queue in self.used if not self.is_below_netem(queue)]
+        packets = [q.limit_packets for q in fillable if q.limit_packets is not None]
         if packets:
             return f"{min(packets)} packets"
+        sizes = [q.limit_bytes for q in fillable if q.limit_bytes is not None]
         return f"{min(sizes)} bytes" if sizes else ""
 
     def is_below_netem(self, queue: Qdisc) -> bool:
-        """Whether netem hands it packets one at a time, each when it leaves: it never fills."""
+        """Whether a netem is above the queue, so that the queue never fills.
+
+        netem hands on one packet at a time, when that packet is due to leave.
+        """
         above = next((q for q in self.queues if q.handle == queue.above), None)
-        return above is not None and above is not queue and (
-            above.kind == "netem" or self.is_below_netem(above))
+        if above is None or above is queue:
+            return False
+        return above.kind == "netem" or self.is_below_netem(above)
+
+    @property
+    def is_reordering(self) -> bool:
+        """Whether a qdisc that packets passed was set to reorder them."""
+        return any("reorder" in words for queue in self.used for words in queue.other_settings)
 
     @property
     def seeds(self) -> list[int]:
-        """The seeds of its random numbers."""
+        """The seeds of the queues' random numbers, from the root down."""
         return [queue.seed for queue in self.queues]
 
     def is_same(self, other: DeviceSetting) -> bool:
         """Whether both have the same settings; counters and seeds may differ."""
-        def bare(setting: DeviceSetting) -> list[Qdisc]:
+        def settings_alone(setting: DeviceSetting) -> list[Qdisc]:
             return [replace(queue, bytes=0, packets=0, drops=0, seed=0)
                     for queue in setting.queues]
-        return bare(self) == bare(other)
+        return settings_alone(self) == settings_alone(other)
 
 
 def parse_setting(time_ns: int, messages: bytes) -> DeviceSetting:
@@ -235,19 +274,21 @@ def parse_setting(time_ns: int, messages: bytes) -> DeviceSetting:
             above = queue.handle & 0xFFFF0000
         elif above != _ROOT and above not in handles:  # its class is not listed
             above &= 0xFFFF0000
-        if above == queue.handle:  # HFSC's root class, which has its qdisc's number
+        if above == queue.handle:  # HFSC's root class, which has its qdisc's handle
             above = 0
         queues[place] = replace(queue, above=above)
-    ordered = tuple(_down(queues, _ROOT)) or tuple(queues)
-    return DeviceSetting(time_ns, ordered, *_link_of(ordered))
+
+    ordered = tuple(_walk_down(queues, _ROOT)) or tuple(queues)
+    link, unmodelled = _link_of(ordered)
+    return DeviceSetting(time_ns, ordered, link, unmodelled)
 
 
-def _down(queues: Sequence[Qdisc], above: int) -> Iterator[Qdisc]:
+def _walk_down(queues: Sequence[Qdisc], above: int) -> Iterator[Qdisc]:
     """The qdiscs below the one with handle `above`, each before its own children."""
     for queue in queues:
         if queue.above == above:
             yield queue
-            yield from _down([q for q in queues if q.above != above], queue.handle)
+            yield from _walk_down([q for q in queues if q.above != above], queue.handle)
 
 
 def _queues(messages: bytes) -> Iterator[Qdisc]:
@@ -256,49 +297,57 @@ def _queues(messages: bytes) -> Iterator[Qdisc]:
             yield _queue(qdiscs.read_qdisc(message.body), message.kind == qdiscs.NEWTCLASS)
 
 
-def _queue(read: qdiscs.InstalledQdisc, is_class: bool) -> Qdisc:
-    queue = Qdisc(read.kind, is_class, read.handle, parent=read.parent, bytes=read.bytes,
-                  packets=read.packets, drops=read.drops)
-    reader = (_CLASSES if is_class else _QDISCS).get(read.kind)
-    return reader(queue, read.options) if reader and read.options else queue
+def _queue(installed: qdiscs.InstalledQdisc, is_class: bool) -> Qdisc:
+    queue = Qdisc(installed.kind, is_class, installed.handle, parent=installed.parent,
+                  bytes=installed.bytes, packets=installed.packets, drops=installed.drops)
+    read_options = (_CLASSES if is_class else _QDISCS).get(installed.kind)
+    if read_options is None or not installed.options:
+        return queue
+    return read_options(queue, installed.options)
 
 
-def _kbps(rate: int) -> float:
-    """A rate of bytes a second, 0 for none, in kbit/s."""
-    return rate * 8 / 1000 if rate else math.inf
+def _kbps(bytes_a_second: int) -> float:
+    """A rate in kbit/s; inf for the kernel's 0, which is no limit."""
+    return bytes_a_second * 8 / 1000 if bytes_a_second else math.inf
 
 
 def _burst(ticks: int, kbps: float) -> int:
-    """The bytes that a bucket of so many ticks holds."""
+    """How many bytes a bucket holds that fills at a rate in this number of the kernel's ticks."""
     return 0 if math.isinf(kbps) else round(ticks * TICK_NS * kbps / 8e6)
 
 
+# Each of these functions adds the settings that a kind of qdisc or class has in its options.
+
 def _netem(queue: Qdisc, options: bytes) -> Qdisc:
-    held = netem.read_options(options)
-    also = [f"{name} {100 * share / MOST_U32:.4g} %" for name, share in (
-        ("duplicate", held.duplicate), ("reorder", held.reorder), ("corrupt", held.corrupt))
-        if share]
-    also += [words for words, is_set in (
-        ("correlated", held.is_correlated), (f"overhead {held.overhead} bytes", held.overhead),
-        ("ecn", held.has_ecn), ("slots", held.has_slots),
-        ("loss in bursts", held.has_loss_model)) if is_set]
-    return replace(queue, delay_ms=held.latency_ns / 1e6, jitter_ms=held.jitter_ns / 1e6,
-                   rate_kbps=_kbps(held.rate), seed=held.seed, limit_packets=held.limit,
-                   loss_percent=(None if held.has_loss_model else
-                                 float(f"{100 * held.loss / MOST_U32:.4g}")), also=tuple(also))
+    read = netem.read_options(options)
+    shares = (("duplicate", read.duplicate), ("reorder", read.reorder), ("corrupt", read.corrupt))
+    others = [f"{name} {100 * share / MOST_U32:.4g} %" for name, share in shares if share]
+    switches = (("correlated", read.is_correlated),
+                (f"overhead {read.overhead} bytes", read.overhead),
+                ("ecn", read.has_ecn), ("slots", read.has_slots),
+                ("loss in bursts", read.has_loss_model))
+    others += [words for words, is_set in switches if is_set]
+
+    loss_percent = None
+    if not read.has_loss_model:
+        loss_percent = float(f"{100 * read.loss / MOST_U32:.4g}")
+    return replace(queue, delay_ms=read.latency_ns / 1e6, jitter_ms=read.jitter_ns / 1e6,
+                   rate_kbps=_kbps(read.rate), seed=read.seed, limit_packets=read.limit,
+                   loss_percent=loss_percent, other_settings=tuple(others))
 
 
 def _htb_class(queue: Qdisc, options: bytes) -> Qdisc:
     bucket = qdiscs.read_htb_class(options)
     rate, ceiling = _kbps(bucket.rate), _kbps(bucket.ceiling)
-    if bucket.level:
-        return replace(queue, rate_kbps=ceiling, burst_bytes=_burst(bucket.ceiling_burst, ceiling),
-                       also=("with classes below",))
     ceiling_burst = _burst(bucket.ceiling_burst, ceiling)
-    return replace(queue, rate_kbps=ceiling, burst_bytes=max(_burst(bucket.burst, rate),
-                                                             ceiling_burst),
-                   ceiling_burst_bytes=ceiling_burst,
-                   also=() if rate == ceiling else (f"rate {format_rate(rate)} below its ceiling",))
+    if bucket.level:
+        return replace(queue, rate_kbps=ceiling, burst_bytes=ceiling_burst,
+                       other_settings=("with classes below",))
+
+    others = () if rate == ceiling else (f"rate {format_rate(rate)} below its ceiling",)
+    return replace(queue, rate_kbps=ceiling,
+                   burst_bytes=max(_burst(bucket.burst, rate), ceiling_burst),
+                   ceiling_burst_bytes=ceiling_burst, other_settings=others)
 
 
 def _htb(queue: Qdisc, options: bytes) -> Qdisc:
@@ -310,28 +359,31 @@ def _hfsc(queue: Qdisc, options: bytes) -> Qdisc:
 
 
 def _class_of(queue: Qdisc, minor: int) -> int:
+    """The handle of a qdisc's class by the number after tc's colon; 0 for the number 0."""
     return queue.handle & 0xFFFF0000 | minor if minor else 0
 
 
 def _hfsc_class(queue: Qdisc, options: bytes) -> Qdisc:
-    held = netlink.attributes(options)
-    if _HFSC_USC not in held:  # without an upper limit (ulimit)
+    attributes = netlink.attributes(options)
+    if _HFSC_USC not in attributes:  # without an upper limit (ulimit)
         return queue
-    return replace(queue, rate_kbps=_kbps(struct.unpack("=3I", held[_HFSC_USC])[2]))
+    _, _, bytes_a_second = struct.unpack("=3I", attributes[_HFSC_USC])  # struct tc_service_curve
+    return replace(queue, rate_kbps=_kbps(bytes_a_second))
 
 
 def _tbf(queue: Qdisc, options: bytes) -> Qdisc:
     bucket = qdiscs.read_tbf(options)
     rate = _kbps(bucket.rate)
+    limit_bytes = bucket.limit_bytes if bucket.limit_bytes < _UNLIMITED else None
     return replace(queue, rate_kbps=rate, burst_bytes=_burst(bucket.burst, rate),
-                   limit_bytes=bucket.limit_bytes if bucket.limit_bytes < _UNLIMITED else None)
+                   limit_bytes=limit_bytes)
 
 
-def _in_packets(queue: Qdisc, options: bytes) -> Qdisc:
+def _pfifo(queue: Qdisc, options: bytes) -> Qdisc:
     return replace(queue, limit_packets=struct.unpack_from("=I", options)[0])
 
 
-def _in_bytes(queue: Qdisc, options: bytes) -> Qdisc:
+def _bfifo(queue: Qdisc, options: bytes) -> Qdisc:
     return replace(queue, limit_bytes=struct.unpack_from("=I", options)[0])
 
 
@@ -341,25 +393,29 @@ def _codel(queue: Qdisc, options: bytes) -> Qdisc:
 
 
 def _cake(queue: Qdisc, options: bytes) -> Qdisc:
-    return replace(queue, rate_kbps=_kbps(struct.unpack(
-        "=Q", netlink.attributes(options).get(_CAKE_RATE64, bytes(8)))[0]))
+    rate = netlink.attributes(options).get(_CAKE_RATE64, bytes(8))
+    return replace(queue, rate_kbps=_kbps(struct.unpack("=Q", rate)[0]))
 
 
 def _red(queue: Qdisc, options: bytes) -> Qdisc:
-    limit, least, most, _, _, _, flags = struct.unpack_from(
-        "=3I4B", netlink.attributes(options).get(_RED_PARMS, bytes(16)))
-    return replace(queue, limit_bytes=limit, also=(
-        f"min {least} max {most} bytes", *(("ecn",) if flags & _RED_ECN else ())))
+    parameters = netlink.attributes(options).get(_RED_PARMS, bytes(16))  # struct tc_red_qopt
+    limit, least, most, _, _, _, flags = struct.unpack_from("=3I4B", parameters)
+    others = [f"min {least} max {most} bytes"]
+    if flags & _RED_ECN:
+        others.append("ecn")
+    return replace(queue, limit_bytes=limit, other_settings=tuple(others))
 
 
 def _fq(queue: Qdisc, options: bytes) -> Qdisc:
-    rate = struct.unpack("=I", netlink.attributes(options).get(_FQ_MOST_RATE, b"\xff" * 4))[0]
-    return queue if rate in (0, MOST_U32) else replace(
-        queue, also=(f"{format_rate(_kbps(rate))} for each connection",))
+    content = netlink.attributes(options).get(_FQ_MOST_RATE, b"\xff" * 4)
+    rate = struct.unpack("=I", content)[0]
+    if rate in (0, MOST_U32):  # no limit
+        return queue
+    return replace(queue, other_settings=(f"{format_rate(_kbps(rate))} for each connection",))
 
 
 _QDISCS: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {
-    "netem": _netem, "tbf": _tbf, "pfifo": _in_packets, "bfifo": _in_bytes, "fq_codel": _codel,
+    "netem": _netem, "tbf": _tbf, "pfifo": _pfifo, "bfifo": _bfifo, "fq_codel": _codel,
     "codel": _codel, "cake": _cake, "fq": _fq, "red": _red, "htb": _htb, "hfsc": _hfsc}
 _CLASSES: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {"htb": _htb_class, "hfsc": _hfsc_class}
 
@@ -367,11 +423,12 @@ _CLASSES: dict[str, Callable[[Qdisc, bytes], Qdisc]] = {"htb": _htb_class, "hfsc
 # What wire.delivery models -----------------------------------------------------------
 
 def _link_of(queues: tuple[Qdisc, ...]) -> tuple[Link | None, str]:
-    """The queues as one Link, or None and why wire.delivery does not model them."""
+    """The queues as one Link; None where wire.delivery does not model them. Then the reason why it
+    does not, or ""."""
     kinds = [queue.kind for queue in queues]
-    if any(queue.also for queue in queues):
-        return None, next(queue.words for queue in queues if queue.also)
-
+    for queue in queues:
+        if queue.other_settings:
+            return None, queue.words
     if _PACING in kinds:
         return None, "fq, which paces"
     if all(kind in PLAIN for kind in kinds):
@@ -382,19 +439,24 @@ def _link_of(queues: tuple[Qdisc, ...]) -> tuple[Link | None, str]:
         return None, "jitter, or loss in bursts"
     if kinds == ["netem"] and delaying:
         return _netem_link(delaying), ""
+
+    # HTB, its only class, and a queue below the class or none.
     if kinds[:2] != ["htb", "htb"] or len(queues) > 3 or not set(kinds[2:]) <= {"netem", "pfifo"}:
         return None, " → ".join(kinds)
-
     shaped = queues[1]
+    # The kernel keeps the burst in ticks, so it may come back with a few bytes more or less.
     if shaped.ceiling_burst_bytes not in range(HTB_CEILING_BURST_BYTES - 20,
                                                HTB_CEILING_BURST_BYTES + 20):
         return None, f"htb with a ceiling's burst of {shaped.ceiling_burst_bytes} bytes"
-    leaf = queues[2] if len(queues) == 3 else None
-    base = _netem_link(delaying) if delaying else Link(0.0, math.inf, (leaf and leaf.limit_packets)
-                                               or _UNLIMITED)
-    if not math.isinf(base.rate_kbps):
+
+    if delaying:
+        below_class = _netem_link(delaying)
+    else:
+        limit_packets = queues[2].limit_packets if len(queues) == 3 else None
+        below_class = Link(0.0, math.inf, limit_packets or _UNLIMITED)
+    if not math.isinf(below_class.rate_kbps):
         return None, "htb over netem with a rate"
-    return replace(base, rate_kbps=shaped.rate_kbps, qdisc="htb",
+    return replace(below_class, rate_kbps=shaped.rate_kbps, qdisc="htb",
                    htb_burst_bytes=shaped.burst_bytes), ""
 
 

@@ -1,6 +1,6 @@
 """The report of a capture as findings: links, connections, flows and drops.
 
-`report_capture` makes them; findings.render and findings.drawing write them.
+`report_capture` makes the findings; findings.render and findings.drawing write them.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _LINKS = (
     Column("sent", "packets", "as seen", digits=0),
     Column("sent", "bytes", "as seen", digits=0, rank=2),
     Column("since", "s", digits=3), Column("set", is_text=True, rank=3))
-_ON_THE_PAGE = (  # the columns of links that fit on 1280 pixels
+_LINKS_ON_THE_PAGE = (  # the columns of links that fit on 1280 pixels
     "what differs", "from", "to", "device", "rate", "delay", "loss", "queue", "highest rate",
     "least delay", "longest delay", "most queued", "dropped by the queue", "lost at random")
 _CONNECTIONS = (
@@ -67,11 +67,12 @@ _CONNECTIONS = (
     Column("data", "bytes", "to server", digits=0),
     Column("first flight", "segments", "to server", digits=0),
     Column("begins", "s", digits=6), Column("takes", "s", digits=6))
-_OF_CONNECTIONS = ("number", "client", "server", "state", "retransmitted", "why", "initial window",
-                   "first flight", "data")  # on the page; Wireshark shows the rest
-# Of many connections, those that carried less than this share of what the largest one carried are
-# counted, and have no row.
-_SMALL = 0.01
+_CONNECTIONS_ON_THE_PAGE = (  # the columns of connections; Wireshark shows the rest
+    "number", "client", "server", "state", "retransmitted", "why", "initial window",
+    "first flight", "data")
+# A connection that carried less than this share of the largest one's data has no row where there
+# are many connections: the table only counts it.
+_SMALL_SHARE = 0.01
 _FLOWS = (
     Column("flow", is_text=True), Column("from", is_text=True), Column("to", is_text=True),
     Column("sent", "packets", digits=0), Column("lost", "packets", digits=0),
@@ -156,7 +157,7 @@ def _list_of(facts: Mapping[str, object], name: str) -> list[str]:
 
 def _alarms(capture: Capture, directions: Sequence[LinkDirection], spaces: NamespaceNames
             ) -> list[str]:
-    """What a reader must not miss, the most important first."""
+    """Sentences that a reader must not miss, the most important first."""
     alarms = []
     if capture.is_cut:
         alarms.append("the capture ends within a packet: its file was cut, or not written whole")
@@ -170,9 +171,9 @@ def _alarms(capture: Capture, directions: Sequence[LinkDirection], spaces: Names
     alarms += lines_about_links(capture.calls)
     alarms += lines_about_commands(capture, spaces)
     for link in directions:
-        alarms += [f"{link.name} ({link.sender}): {what}" for what in link.wrong]
+        alarms += [f"{link.name} ({link.sender}): {sentence}" for sentence in link.wrong]
     for link in directions:
-        alarms += [f"{link.name} ({link.sender}): {what}" for what in link.advice]
+        alarms += [f"{link.name} ({link.sender}): {sentence}" for sentence in link.advice]
 
     if len(alarms) > MOST_ALARMS:
         alarms[MOST_ALARMS:] = [f"… and {len(alarms) - MOST_ALARMS} more, in links.csv"]
@@ -209,7 +210,7 @@ def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
 
 
 def _settings_in_words(link: LinkDirection, origin_ns: int) -> str:
-    """The settings of a link in order, from the first that shapes on."""
+    """The settings of a link in order, from the first one that shapes packets on."""
     shaping = [*dropwhile(lambda setting: not setting.is_shaping, link.settings)]
     first, *later = shaping or link.settings or (link.setting,)
     words = [first.words]
@@ -221,7 +222,8 @@ def _settings_in_words(link: LinkDirection, origin_ns: int) -> str:
 
 
 def _link_notes(directions: Sequence[LinkDirection]) -> tuple[str, ...]:
-    """What the columns of links mean, and which directions were judged packet by packet."""
+    """Notes on what the columns of links mean, and on which directions were judged packet by
+    packet."""
     judged = [link for link in directions if link.judged]
     notes = ["As set: the last setting under which packets came; links.csv has all. As seen: the"
              " highest rate is the highest over any second, and a delay is the time from a packet's"
@@ -261,7 +263,7 @@ def _with_columns(table: Table, is_shown: Callable[[Column], bool]) -> Table:
 
 
 def _links_finding(table: Table) -> Finding:
-    """The first links and their columns on the page.
+    """The finding with the first links, and with the columns that fit on the page.
 
     Directions that differ from their settings come first, then those that dropped most.
     """
@@ -273,7 +275,7 @@ def _links_finding(table: Table) -> Finding:
     order = sorted(range(len(table.rows)),
                    key=lambda row: (not table.rows[row][0], -dropped[row]))
     shown = replace(table, rows=tuple(table.rows[row] for row in order))
-    shown = _with_columns(shown, lambda column: (column.name in _ON_THE_PAGE
+    shown = _with_columns(shown, lambda column: (column.name in _LINKS_ON_THE_PAGE
                                                  and column.unit != "bytes"))
     missing = "" if table.rows else "no link between two hosts or switches was made"
     return Finding("links", "Links", (shown.without_empty().first(MOST_ROWS),), missing=missing)
@@ -292,8 +294,8 @@ def _connection_row(number: int, connection: ObservedConnection, origin_ns: int
     ends, causes = connection.ends, connection.retransmitted
     client = f"{ends.client_node} {format_end(ends.client)}"
     server = f"{ends.server_node} {format_end(ends.server)}"
-    if ends.also:
-        server += f" (NAT: {', '.join(map(format_end, ends.also))})"
+    if ends.nat_ends:
+        server += f" (NAT: {', '.join(map(format_end, ends.nat_ends))})"
     why = "; ".join(f"{count} × {cause}" for cause, count in causes.most_common(3))
 
     to_client, to_server = connection.to_client, connection.to_server
@@ -311,24 +313,25 @@ def _first_flight(direction: Direction) -> tuple[Cell, Cell]:
     flight = direction.first_flight
     if flight is None or not flight.bytes:
         return None, None
-    return flight.segments, flight.segments if flight.at_once else None
+    return flight.segments, flight.segments if flight.is_window else None
 
 
 def _connections_finding(table: Table, connections: Sequence[ObservedConnection]
                          ) -> Iterable[Finding]:
-    """The connections on the page: those that failed come first, then those that carried most.
+    """The finding with the connections on the page; none without connections.
 
-    Where there are many, small ones without retransmissions are left out; the table says how many.
+    Connections that failed come first, then those that carried most. Where there are many, small
+    ones without retransmissions are left out, and the table says how many.
     """
     least_bytes = 0.0
     if len(connections) > MOST_ROWS:
-        least_bytes = _SMALL * max(connection.main.bytes for connection in connections)
+        least_bytes = _SMALL_SHARE * max(connection.main.bytes for connection in connections)
     kept = [number for number, connection in enumerate(connections) if connection.state in _FAILED
             or connection.retransmitted or connection.main.bytes >= least_bytes]
     kept.sort(key=lambda number: (connections[number].state not in _FAILED,
                                   -connections[number].main.bytes))
 
-    shown = replace(_with_columns(table, lambda column: column.name in _OF_CONNECTIONS),
+    shown = replace(_with_columns(table, lambda column: column.name in _CONNECTIONS_ON_THE_PAGE),
                     hidden_rows=len(connections) - len(kept),
                     picked="that failed, retransmitted or carried most")
     rows = tuple(shown.rows[number] for number in kept)
@@ -338,6 +341,7 @@ def _connections_finding(table: Table, connections: Sequence[ObservedConnection]
 
 
 def _flows_finding(conversations: Conversations) -> Iterable[Finding]:
+    """The finding with UDP and pings; none without any."""
     table = Table("UDP and pings", _FLOWS, tuple(map(_flow_row, conversations.flows)))
     if table.rows:
         yield Finding("flows", "UDP and pings", (table.without_empty().first(MOST_ROWS),))
@@ -358,6 +362,7 @@ def _flow_row(flow: Flow) -> tuple[Cell, ...]:
 
 def _drops_finding(capture: Capture, directions: Sequence[LinkDirection], spaces: NamespaceNames
                    ) -> Iterable[Finding]:
+    """The finding with the links' remarks and with drops outside of them; none without any."""
     statements = []
     for link in directions:
         statements += [Statement(f"{link.name} ({link.sender}):", f"{remark}.")

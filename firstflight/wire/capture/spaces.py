@@ -9,10 +9,15 @@ from firstflight.wire.capture.pcapng import Device, DeviceState
 
 
 class NamespaceNames:
-    """The names that `ip netns` gave to network namespaces; a number may be used again."""
+    """The names that `ip netns` gave to network namespaces.
+
+    The kernel reuses the number of a removed namespace, so one number may have several names, one
+    after the other.
+    """
 
     def __init__(self, lines: Iterable[str] = ()) -> None:
-        """lines: each with the time in ns of the naming, the number, and the name."""
+        """lines: one for each naming: its time in ns, the namespace's number, and the name."""
+        # For each number, its names in the order of the lines, each with its time in ns.
         self.names: dict[int, list[tuple[int, str]]] = {}
         for line in lines:
             since_ns, number, name = (line + "  ").split(" ", 2)
@@ -20,16 +25,24 @@ class NamespaceNames:
                 self.names.setdefault(int(number), []).append((int(since_ns), name.strip()))
 
     def name(self, state: DeviceState) -> str:
-        """The name of a device's namespace, "" without one."""
-        given = self.names.get(state.namespace, [])
-        return max([(since_ns, name) for since_ns, name in given if since_ns <= state.time_ns]
-                   or given[:1] or [(0, "")])[1]
+        """The name that a device's namespace had in this state; "" for a namespace without one.
+
+        A state from before the first naming has the first name.
+        """
+        named = self.names.get(state.namespace, [])
+        named_until_then = [naming for naming in named if naming[0] <= state.time_ns]
+        if named_until_then:
+            return max(named_until_then)[1]
+        return named[0][1] if named else ""
 
 
-def node_names(devices: Iterable[Device], spaces: NamespaceNames) -> dict[int, str]:
-    """The host or switch of each device, by its number.
+def name_nodes(devices: Iterable[Device], spaces: NamespaceNames) -> dict[int, str]:
+    """The name of the host or switch to which each device belongs, by the device's number.
 
-    It is the name of its namespace, or what Mininet's interface names begin with.
+    It is the name of the device's namespace. If nobody named the namespace, it is the part of an
+    interface's name before "-eth", as Mininet builds these names: h1 for h1-eth0. If the namespace
+    has no such interface either, it is ns and the last four digits of the namespace's number; in
+    the root namespace it is then the device's own name.
     """
     names, by_space = dict[int, str](), dict[int, str]()
     states = {device.number: device.state for device in devices}
@@ -40,8 +53,10 @@ def node_names(devices: Iterable[Device], spaces: NamespaceNames) -> dict[int, s
             names[number] = match[1]
             if not state.is_root:
                 by_space.setdefault(state.namespace, match[1])
+
     for number, state in states.items():
-        if state and number not in names:
-            names[number] = by_space.get(state.namespace, "" if state.is_root else
-                                         f"ns{state.namespace % 10000}") or state.name
+        if state and number not in names and state.is_root:
+            names[number] = by_space.get(state.namespace, state.name)
+        elif state and number not in names:
+            names[number] = by_space.get(state.namespace, f"ns{state.namespace % 10000}")
     return names

@@ -227,7 +227,7 @@ def test_the_rate_is_that_of_the_class_that_the_packets_passed(shares: tuple[int
                                                                rate_kbps: float) -> None:
     """As Open vSwitch sets queues: two classes below one with the port's rate."""
     top = Qdisc("htb", True, 0x1FFFE, 1 << 16, above=1 << 16, rate_kbps=ceiling_kbps, bytes=60_000,
-                packets=60, also=("with classes below",))
+                packets=60, other_settings=("with classes below",))
     below = [Qdisc("htb", True, 1 << 16 | number, 0x1FFFE, above=0x1FFFE, rate_kbps=rate,
                    bytes=share, packets=share // 1000)
              for number, rate, share in zip((1, 2), (10_000.0, 2000.0), shares)]
@@ -246,7 +246,7 @@ def test_htb_has_its_default_class_and_the_rate_of_a_class_with_children() -> No
     top = message("htb", 0x1FFFE, 1 << 16, True, parameters)
     queues = parse_setting(0, root + top).queues
     assert [queue.default_class for queue in queues] == [0x10009, 0]
-    assert queues[1].rate_kbps == 5000 and queues[1].also == ("with classes below",)
+    assert queues[1].rate_kbps == 5000 and queues[1].other_settings == ("with classes below",)
 
 
 # What stands above all --------------------------------------------------------------
