@@ -15,7 +15,7 @@ from firstflight.wire.exchange import (Exchange, bandwidth_behind, clock_phase_n
                                        observed_rtt_ms, server_rtt_us)
 from firstflight.wire.messages import find_messages
 from firstflight.wire.retransmissions import explain_retransmissions
-from firstflight.workloads.trace.view import METRICS, View, stored, view_of
+from firstflight.workloads.trace.view import METRICS, View, read_view, view_of
 from firstflight.workloads.trace.window import OPEN, WindowSample
 from tests.golden import stored_trace
 from tests.unit.tcp.conversation import MS, MSS, START_NS, Conversation, plain
@@ -296,7 +296,7 @@ def with_losses() -> View:
 
 def idle() -> View:
     """26 segments at once, 21 more after 2.2 s; each flight's data is acknowledged in 0.1 s."""
-    return stored(stored_trace.trial("idle-linux-iw10"), stored_trace.RUN)
+    return read_view(stored_trace.trial("idle-linux-iw10"), stored_trace.RUN)
 
 
 # A tenth of a millisecond is near enough to a time, to the nanosecond.

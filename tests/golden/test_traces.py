@@ -20,7 +20,7 @@ from firstflight.workloads.trace.replay import Replay
 from firstflight.workloads.trace.schedule import Write
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.verify import judge_trace
-from firstflight.workloads.trace.view import stored, view_of
+from firstflight.workloads.trace.view import read_view, view_of
 from firstflight.workloads.trace.window import OPEN, parse
 from tests.golden import exchanges, stored_trace
 from tests.golden.stored_trace import LOSSY, RUN, changed, judged, seen, trial, window_text
@@ -36,7 +36,7 @@ from tests.unit.tcp.conversation import Conversation
 ])
 def test_each_tcp_restarts_with_the_window_of_its_rule_after_two_idle_seconds(
         name: str, before: int, after: int, flight: int) -> None:
-    (restart,) = stored(trial(name), stored_trace.RUN).replayed.restarts
+    (restart,) = read_view(trial(name), stored_trace.RUN).replayed.restarts
     assert (restart.before[0], restart.after[0], restart.flight) == (before, after, flight)
     assert restart.rule == restart.after
 
@@ -48,7 +48,7 @@ def test_each_tcp_restarts_with_the_window_of_its_rule_after_two_idle_seconds(
 ])
 def test_a_window_of_ten_with_nine_packets_grows_less_if_it_is_validated(name: str,
                                                                          window: int) -> None:
-    assert stored(trial(name), stored_trace.RUN).window(0.15) == window
+    assert read_view(trial(name), stored_trace.RUN).window(0.15) == window
 
 
 @pytest.mark.parametrize(("wrong", "named"), [
@@ -86,7 +86,7 @@ def test_a_missing_congestion_control_is_skipped_with_its_reason() -> None:
     ([0, 4, 4, 4, 4, 0], [10, 1, 2, 1, 2, 3], 2),  # the timer runs out again in recovery
     ([0, 4, 0, 4, 0], [10, 1, 5, 1, 5], 2)])
 def test_every_timeout_is_counted(states: list[int], windows: list[int], timeouts: int) -> None:
-    view = stored(trial("idle-linux-iw10"), stored_trace.RUN)
+    view = read_view(trial("idle-linux-iw10"), stored_trace.RUN)
     samples = tuple(replace(view.samples[0], state=state, cwnd=cwnd)
                     for state, cwnd in zip(states, windows))
     assert replace(view, samples=samples).timeouts() == timeouts
@@ -107,7 +107,7 @@ def test_a_trace_without_a_window_file_has_an_error() -> None:
 @pytest.mark.parametrize("name", ["idle-linux-iw10", "idle-cwv-iw10"])
 def test_a_retransmission_timeout_of_0_is_refused_in_one_line(name: str) -> None:
     """Idle times are divided by the timeout."""
-    rto_us = stored(trial(name), stored_trace.RUN).samples[2].rto_us
+    rto_us = read_view(trial(name), stored_trace.RUN).samples[2].rto_us
     record = judged(trial(name), window=changed(window_text(name), 3, "rto_us", -rto_us))
     assert (record.ok, record.error) == (
         False, "window.csv: a retransmission timeout is shorter than a tick")
@@ -128,7 +128,7 @@ def judged_again(trial: TraceTrial, folder: Path, window: str | None = None) -> 
 
 def replayed(name: str) -> Replay:
     trial = next(each for each in stored_trace.lossy().trials if each.id == name)
-    return stored(trial, LOSSY).replayed
+    return read_view(trial, LOSSY).replayed
 
 
 @pytest.mark.parametrize("kept, folder", KEPT, ids=lambda each: getattr(each, "trial", each).id
@@ -184,7 +184,7 @@ def test_a_restart_after_losses_remembers_the_window_of_the_recovery() -> None:
 
 def test_losses_and_retransmissions_are_distinguished_by_their_times() -> None:
     trial = next(each for each in stored_trace.lossy().trials if each.id == "outage-linux-iw4")
-    view = stored(trial, LOSSY)
+    view = read_view(trial, LOSSY)
     lost = sorted(segment.time_ns for segment in view.exchange.lost_data)
     again = sorted(segment.time_ns for segment in view.exchange.retransmissions)
     assert len(lost) == len(again) == 9

@@ -35,28 +35,35 @@ def compare_requests(evidence: TraceEvidence) -> Iterator[Comparison]:
 def compare_causes(evidence: TraceEvidence) -> Iterator[Comparison]:
     """Data leaves when a packet came, a timer fired, a write was due or a pause ended.
 
-    Of a sender that paces its answers are judged alone. A kernel of changed source may have other
-    timers.
+    With pacing the server's data leaves by a timer: of the server only late answers are judged
+    then. Nothing is judged with a kernel of changed source, which may have other timers.
     """
     if evidence.path is None or not evidence.tick_ns or not evidence.known_kernel:
         return
     pauses = Pauses(client_ns={round(think_s * 1e9) for think_s in evidence.trial.thinks_s})
     exchange, trial = evidence.view.exchange, evidence.trial
-    found = [*sending.late_answers(trial, exchange),
-             *find_uncaused_of(exchange.at_client, False, evidence.tick_ns, pauses=pauses)]
+    without_cause = [*sending.late_answers(trial, exchange),
+                     *find_uncaused_of(exchange.at_client, False, evidence.tick_ns, pauses=pauses)]
     if not trial.paces:
-        found += find_uncaused_of(_with_writes(evidence), True, evidence.tick_ns, pauses=pauses)
+        without_cause += find_uncaused_of(_with_writes(evidence), True, evidence.tick_ns,
+                                          pauses=pauses)
     yield sending.compare_uncaused(
-        [f"at {(each.time_ns - evidence.view.start_ns) / MS:.3f} ms" for each in found])
+        [f"at {(segment.time_ns - evidence.view.start_ns) / MS:.3f} ms"
+         for segment in without_cause])
 
 
 def _with_writes(evidence: TraceEvidence) -> list[Segment]:
-    """The server's segments. When a write is due its request comes again, as its cause."""
+    """The server's segments, and copies of the first request that cause its writes.
+
+    A copy arrives whenever a write is due. A timer of server.py may be a few µs late
+    (wire.delivery.host), so further copies arrive until the latest time at which it may fire.
+    """
     at_server, view = evidence.view.exchange.at_server, evidence.view
     request = next(segment for segment in at_server
                    if not segment.to_client and segment.payload_bytes)
-    # A timer of server.py may be a few µs late (wire.delivery.host).
-    steps = range(0, PAUSE_LATE_NS, SERVER_LATE_NS)
-    due = [request._replace(time_ns=view.start_ns + round(due_s * 1e9) + late_ns)
-           for due_s in evidence.trial.due_s for late_ns in steps]
-    return sorted((*due, *at_server), key=lambda segment: segment.time_ns)
+    copies = []
+    for due_s in evidence.trial.due_s:
+        due_ns = view.start_ns + round(due_s * 1e9)
+        for late_ns in range(0, PAUSE_LATE_NS, SERVER_LATE_NS):
+            copies.append(request._replace(time_ns=due_ns + late_ns))
+    return sorted((*copies, *at_server), key=lambda segment: segment.time_ns)

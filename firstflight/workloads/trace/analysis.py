@@ -13,7 +13,7 @@ from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.replay import Restart
 from firstflight.workloads.trace.scenario import TraceCurve, TraceFigure
 from firstflight.workloads.trace.trial import TraceTrial
-from firstflight.workloads.trace.view import View, stored
+from firstflight.workloads.trace.view import View, read_view
 from firstflight.workloads.trace.window import INFINITE
 
 
@@ -51,7 +51,7 @@ class Views:
             return None
         trial = record.trial
         if trial.id not in self.views:
-            self.views[trial.id] = stored(trial, self.folder)
+            self.views[trial.id] = read_view(trial, self.folder)
         return self.views[trial.id]
 
     def restarts(self, figure: TraceFigure) -> Iterator[tuple[View, float, Restart]]:

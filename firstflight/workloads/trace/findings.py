@@ -23,9 +23,9 @@ from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.scenario import TraceClaim, TraceCurve, TraceFigure, TraceScenario
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.view import METRICS
-from firstflight.workloads.trace.window import INFINITE, limit
+from firstflight.workloads.trace.window import INFINITE, format_ssthresh
 
-# What a reader needs to know of the network where it does not vary.
+# The fields of the network that stand below a figure's title where they do not vary.
 FIXED = ("rtt_ms", "bandwidth_kbps", "queue_packets", "initcwnd")
 TCP = Column("TCP", is_text=True)
 
@@ -38,7 +38,7 @@ def findings(scenario: TraceScenario, run: RunData[TraceRecord]) -> tuple[Findin
 
 @dataclass(frozen=True)
 class TraceRun:
-    """What figures are made of."""
+    """A run with its scenario: what the figures are made of."""
 
     scenario: TraceScenario
     views: Views
@@ -55,10 +55,10 @@ def _window(measured: TraceRun, figure: TraceFigure) -> list[Finding]:
 
 
 def scenario_of_part(scenario: TraceScenario, records: Sequence[TraceRecord]) -> TraceScenario:
-    """What can be shown of a run on another network than the scenario's.
+    """The scenario with what can be shown of a run on another network than the scenario's.
 
-    The source's sentences are not to be tested there, and a figure may name an
-    initial window that is not measured.
+    It has no claims, since the source's sentences are about another network. Figures with a curve
+    that was not measured are left out.
     """
     windows: dict[str, dict[int, None]] = {}
     for record in records:
@@ -75,7 +75,7 @@ def scenario_of_part(scenario: TraceScenario, records: Sequence[TraceRecord]) ->
 
 
 def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
-    """The traces by verdict, those that did not pass, and how many samples the rules judged."""
+    """Lines with the traces by verdict, traces that did not pass, and what the rules judged."""
     checked, wrong = _judged_samples(records)
     restarts = sum(record.judged_restarts or 0 for record in records if record.verdict == PASS)
     return (*verdict_lines(records, "traces"),
@@ -86,7 +86,7 @@ def summary(records: Sequence[TraceRecord]) -> tuple[str, ...]:
 
 
 def _judged_samples(records: Sequence[TraceRecord]) -> tuple[int, int]:
-    """Samples of the window that were compared with the rules, and those that differ."""
+    """How many samples of the window were compared with the rules, and how many of them differ."""
     return (sum(record.rule_checked or 0 for record in records),
             sum(record.rule_wrong or 0 for record in records))
 
@@ -98,16 +98,18 @@ def title_of(scenario: TraceScenario, figure: TraceFigure, trial: TraceTrial) ->
              if _title(scenario, figure, curve.trace, curve.tcp) == title}
     if len(alike) > 1:
         title += f" ({trial.trace}, {trial.tcp})"
-    several = len(scenario.sweep(trial.trace).initcwnd) > 1
-    return f"{title}, IW {trial.initcwnd}" if several else title
+    has_several_windows = len(scenario.sweep(trial.trace).initcwnd) > 1
+    return f"{title}, IW {trial.initcwnd}" if has_several_windows else title
 
 
 def _title(scenario: TraceScenario, figure: TraceFigure, trace: str, tcp: str) -> str:
     """A curve's title as the file has it; two curves may share one."""
     sweep = scenario.sweep(trace)
-    title, of_trace = sweep.tcp(tcp).title, sweep.title
-    several = len({curve.trace for curve in figure.curves}) > 1
-    return f"{title}, {of_trace}" if of_trace and several else title
+    tcp_title, trace_title = sweep.tcp(tcp).title, sweep.title
+    has_several_traces = len({curve.trace for curve in figure.curves}) > 1
+    if trace_title and has_several_traces:
+        return f"{tcp_title}, {trace_title}"
+    return tcp_title
 
 
 # Tables ------------------------------------------------------------------------------
@@ -119,27 +121,26 @@ def _overview(scenario: TraceScenario, figure: TraceFigure, views: Views) -> Tab
                Column("longest RTT", "ms"), Column("finished", "s", digits=3),
                Column("in recovery, not judged"), Column("window as its rules say"))
 
-    of_curves = [views.repeats(curve) for curve in figure.curves]
-    records = [record for repeats in of_curves for record in repeats]
-    count = max(map(len, of_curves))
+    records_by_curve = [views.repeats(curve) for curve in figure.curves]
+    records = [record for of_curve in records_by_curve for record in of_curve]
+    repeats = max(map(len, records_by_curve))
     rows = [(title_of(scenario, figure, record.trial), *_cells(record)) for record in records]
-    if count > 1:
+    if repeats > 1:
         columns = (*columns[:1], Column("repeat"), *columns[1:])
         rows = [(title, record.trial.repeat, *cells)
                 for record, (title, *cells) in zip(records, rows)]
-    return Table("", columns, tuple(rows), _notes(scenario, figure, records, count))
+    return Table("", columns, tuple(rows), _notes(scenario, figure, records, repeats))
 
 
 def _cells(record: TraceRecord) -> tuple[Cell, ...]:
     """The cells of _overview after the title."""
     if record.verdict == SKIPPED or not record.ok:
-        return (*[None] * 8, "skipped" if record.ok else "failed")
+        return (*[None] * 8, "skipped" if record.ok else "failed")  # the last column has the reason
     checked, wrong = _judged_samples([record])
+    finish_s = record.finish_ms and record.finish_ms / 1000
+    judged = f"{checked - wrong} of {checked} samples" if checked else "at restarts"
     return (record.data_segments, record.lost_segments, record.retransmissions, record.timeouts,
-            record.largest_window, record.longest_rtt_ms,
-            record.finish_ms and record.finish_ms / 1000,
-            record.rule_unjudged,
-            f"{checked - wrong} of {checked} samples" if checked else "at restarts")
+            record.largest_window, record.longest_rtt_ms, finish_s, record.rule_unjudged, judged)
 
 
 def _notes(scenario: TraceScenario, figure: TraceFigure, records: Sequence[TraceRecord],
@@ -155,15 +156,18 @@ def _notes(scenario: TraceScenario, figure: TraceFigure, records: Sequence[Trace
 
 
 def _restarts(scenario: TraceScenario, figure: TraceFigure, views: Views) -> list[Table]:
-    """Every idle time of more than an RTO: what was done, and what the rule requires."""
+    """A table of every idle time of more than an RTO: what TCP did, and what the rule requires.
+
+    [] where there is no such idle time.
+    """
     rows: list[tuple[Cell, ...]] = []
     for view, at_s, restart in views.restarts(figure):
         cwnd, ssthresh = restart.rule or (None, None)
         rows.append((
             title_of(scenario, figure, view.trial), at_s, restart.idle, restart.rto,
             f"{restart.before[0]} → {restart.after[0]}", cwnd,
-            f"{limit(restart.before[1])} → {limit(restart.after[1])}",
-            limit(INFINITE) if ssthresh == INFINITE else ssthresh, restart.flight))
+            f"{format_ssthresh(restart.before[1])} → {format_ssthresh(restart.after[1])}",
+            format_ssthresh(INFINITE) if ssthresh == INFINITE else ssthresh, restart.flight))
     columns = (TCP, Column("at", "s", digits=3), Column("idle", "ms"), Column("RTO", "ms"),
                *map(Column, ("window", "by rule", "ssthresh", "by rule", "sent at once")))
     return [Table("After idle times of more than an RTO:", columns, tuple(rows))] if rows else []
@@ -187,15 +191,18 @@ def _statement(scenario: TraceScenario, figure: TraceFigure, claim: TraceClaim,
         numbers.append(metric.value(view, claim.at_s))
         parts.append(f"{title}: {metric.words(numbers[-1])}")
 
-    outcome, more = _judged(claim, numbers)
+    outcome, published = _judge_claim(claim, numbers)
     repeats = max(len(views.repeats(curve)) for curve in claim.compares)
     which = f" (the first of {repeats} repeats)" if repeats > 1 else ""
-    return Statement(claim.says, f"{'; '.join(parts)}{metric.when(claim.at_s)}{more}{which}.",
-                     outcome)
+    observed = f"{'; '.join(parts)}{metric.when(claim.at_s)}"
+    return Statement(claim.says, f"{observed}{published}{which}.", outcome)
 
 
-def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
-    """The result, and the rest of the sentence. numbers: of the second curve, then of the base."""
+def _judge_claim(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
+    """The result of a claim, and the end of its sentence, which has the published number.
+
+    numbers: of the second curve, then of the base; or of the only curve.
+    """
     if claim.expects == IS and claim.published is not None:
         (measured,), published = numbers, plain(claim.published)
         outcome = ComparedNumber(measured, claim.published, claim.within or 0.0,
@@ -214,7 +221,7 @@ def _judged(claim: TraceClaim, numbers: Sequence[float]) -> tuple[str, str]:
 # Charts ------------------------------------------------------------------------------
 
 def context_of(trials: Iterable[TraceTrial]) -> tuple[str, ...]:
-    """What all curves of a figure have in common, with units; the page has the source."""
+    """The line below a figure's title: what all its curves have in common, with units."""
     common = [format_named(name, value).removesuffix(" segments")
               for name, value in shared_values(trials, FIXED).items()]
     return (": ".join(filter(None, ("real Linux TCP", ", ".join(common)))),)
@@ -248,7 +255,7 @@ def _chart(scenario: TraceScenario, figure: TraceFigure, views: Views) -> TraceC
 # A warm connection: what a think time does to the next response --------------------
 
 ALIKE_MS = 0.5  # responses that differ by less take the same time
-ROW_INCHES = 1.9
+ROW_INCHES = 1.9  # the height of a row of plots
 
 ByThinkTime = dict[float, dict[int, TraceRecord]]  # think time (s) → initial window → record
 
@@ -268,14 +275,14 @@ def windows_of(measured: ByThinkTime) -> list[int]:
     return sorted({window for line in measured.values() for window in line})
 
 
-# The columns of the figure: the labels of their axes, and what is drawn.
+# The columns of the figure: the label of each one's axis, and the value that is drawn.
 WARM_COLUMNS: dict[str, Callable[[TraceRecord], float]] = {
     "latency (ms)": lambda record: record.latency_ms or 0.0,
     "window (segments)": lambda record: record.last_window or 0}
 
 
 def _warm(measured_run: TraceRun, figure: TraceFigure) -> list[Finding]:
-    """A table for each curve of a figure, the answer, and its chart."""
+    """The last response after each think time: a table for each curve, an answer, and a chart."""
     scenario, records = measured_run.scenario, measured_run.views.records
     measured = [by_think_time(records, curve) for curve in figure.curves]
     tables = list(map(_warm_table, figure.curves, measured))
@@ -314,35 +321,39 @@ def _warm_cell(record: TraceRecord | None) -> Cell:
 
 
 def _warm_answer(curve: TraceCurve, measured: ByThinkTime) -> Statement:
-    """Compare each initial window with the next smaller one, in sentences with numbers."""
+    """Compare each initial window with the next smaller one, in a sentence with numbers."""
     windows = windows_of(measured)
     question = ("When is a larger initial window faster on a kept connection"
                 f" ({curve.trace}, {curve.tcp})?")
     parts: list[str] = []
     for smaller, larger in zip(windows, windows[1:]):
-        parts += _warm_against(measured, smaller, larger)
+        parts += _compare_windows(measured, smaller, larger)
     never = "Never: all initial windows take the same time after every think time"
     return Statement(question, f"{'; '.join(parts) or never}.")
 
 
-def _warm_against(measured: ByThinkTime, smaller: int, larger: int) -> list[str]:
-    """After which think times the larger window is faster, and after which slower."""
-    times = {think_s: (line[smaller].latency_ms or 0.0, line[larger].latency_ms or 0.0)
-             for think_s, line in measured.items() if smaller in line and larger in line}
+def _compare_windows(measured: ByThinkTime, smaller: int, larger: int) -> list[str]:
+    """After which think times the larger window is faster, and after which slower, in words.
+
+    [] where both windows always take the same time.
+    """
+    latencies_ms = {think_s: (line[smaller].latency_ms or 0.0, line[larger].latency_ms or 0.0)
+                    for think_s, line in measured.items() if smaller in line and larger in line}
     parts = []
     for word, sign in (("faster", 1), ("slower", -1)):
-        thinks = [think_s for think_s, (small_ms, large_ms) in times.items()
+        thinks = [think_s for think_s, (small_ms, large_ms) in latencies_ms.items()
                   if sign * (small_ms - large_ms) > ALIKE_MS]
         if thinks:
-            small_ms, large_ms = times[thinks[-1]]
-            parts.append(f"IW {larger} is {word} than IW {smaller} {_when(thinks, list(times))}"
+            small_ms, large_ms = latencies_ms[thinks[-1]]
+            when = _when(thinks, list(latencies_ms))
+            parts.append(f"IW {larger} is {word} than IW {smaller} {when}"
                          f" ({large_ms:.1f} instead of {small_ms:.1f} ms after"
                          f" {plain(thinks[-1])} s)")
     return parts
 
 
 def _when(thinks: Sequence[float], all_thinks: Sequence[float]) -> str:
-    """After which of all think times, in seconds, something holds, in words."""
+    """After which of all think times something holds, in words. Times are in seconds."""
     if len(thinks) == len(all_thinks):
         return "after every think time"
     if list(thinks) == list(all_thinks[-len(thinks):]):

@@ -1,6 +1,6 @@
-"""The reasons of traces: their limits, and the windows of their last response in words.
+"""Why a larger window changes a trace or does not: what figures.reasons needs to know of traces.
 
-The time is that of the last response, so that pauses before it do not count (figures.reasons).
+Windows are compared by the time of the last response, so that pauses before it do not count.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from firstflight.figures import reasons, what_ifs
 from firstflight.figures.reasons import explained, range_of
 from firstflight.figures.what_ifs import sign
 from firstflight.figures.window_changes import CellSetting, Reason, WindowChange
-from firstflight.findings.findings import REQUESTED, Column, Finding, Table
+from firstflight.findings.findings import REQUESTED, Cell, Column, Finding, Table
 from firstflight.runs.results.cells import grouped
 from firstflight.setting.limits import Limit, network_limits, sysctl_limits
 from firstflight.workloads.trace.analysis import without_repeat
@@ -22,7 +22,7 @@ from firstflight.workloads.trace.scenario import TraceScenario
 from firstflight.workloads.trace.trial import TraceTrial, guest_s
 
 MOST_ROWS = 20  # of an answer's table
-MOST_REASONS = 3
+MOST_REASONS = 3  # sentences in an answer
 
 TraceCell = CellSetting[TraceTrial, TraceRecord]
 TraceChange = WindowChange[TraceTrial, TraceRecord]
@@ -37,12 +37,13 @@ class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
 
     def every_limit(self, trial: TraceTrial) -> Sequence[Limit[TraceTrial]]:
         receive, *others = network_limits(self.sysctls, _sent_bytes)
+        # A trace has a receive window of its own besides the buffers.
         ample = replace(receive, lift=lambda trial: replace(
             receive.lift(trial), receive_window=0))
         restart: Limit[TraceTrial] = Limit(
             "restart", "slow start after the pause", "a window that stays through the pause",
             lambda trial: replace(trial, validation=False))
-        return (restart, ample, *others,  # what most often decides is asked first
+        return (restart, ample, *others,  # those that most often decide are tried first
                 Limit("nagle", "Nagle's algorithm", "TCP_NODELAY",
                       lambda trial: replace(trial, nagle=False)),
                 Limit("outage", "outage", "no outage", lambda trial: replace(
@@ -63,11 +64,15 @@ class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
         return sign(change) == 0 and _fit_one_flight(change)
 
     def sent(self, change: TraceChange) -> str:
-        begun, flights = _ranges(change, "last_window"), _ranges(change, "last_round_trips")
-        windows = (f"a window of {begun[0]} in either case" if begun[0] == begun[1] else
-                   f"a window of {begun[0]} and of {begun[1]}")
-        takes = (f"takes {_flights_of(flights[0])} in either case" if flights[0] == flights[1] else
-                 f"takes {_flights_of(flights[0])} and {flights[1]}")
+        base_window, window = _ranges(change, "last_window")
+        windows = f"a window of {base_window} and of {window}"
+        if base_window == window:
+            windows = f"a window of {window} in either case"
+
+        base_flights, flights = _ranges(change, "last_round_trips")
+        takes = f"takes {_flights_of(base_flights)} and {flights}"
+        if base_flights == flights:
+            takes = f"takes {_flights_of(flights)} in either case"
         return f"the last response begins with {windows}, and {takes}"
 
     def same(self, change: TraceChange) -> Reason:
@@ -86,16 +91,18 @@ class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
 
 
 def _ranges(change: TraceChange, column: str) -> list[str]:
-    """A column of counts under both windows, each as range_of has it."""
+    """The range of a column of counts with the base and with the experiment, such as "2 to 3"."""
     return [range_of(cell, column) for cell in (change.base, change.experiment)]
 
 
 def _fit_one_flight(change: TraceChange) -> bool:
+    """Whether the last response leaves in one flight under both windows."""
     return _ranges(change, "last_round_trips") == ["1", "1"]
 
 
 def _flights_of(counted: str) -> str:
-    return f"{counted} flight{'s' * (counted != '1')}"
+    """A count, or a range of counts, with its noun."""
+    return f"{counted} flight" if counted == "1" else f"{counted} flights"
 
 
 def _sent_bytes(trial: TraceTrial) -> int:
@@ -103,7 +110,10 @@ def _sent_bytes(trial: TraceTrial) -> int:
 
 
 def changes(records: Sequence[TraceRecord]) -> list[TraceChange]:
-    """Each larger window of a trace, TCP and think time against the smallest one that counts."""
+    """Compare each larger window with the smallest one that counts.
+
+    Windows are compared that have trace, TCP and think time in common.
+    """
     cells = [CellSetting(requested, group) for requested, group in grouped(
         records, lambda record: without_repeat(record.trial)).items()]
     timed = [cell for cell in cells if cell.total_ms is not None]
@@ -116,7 +126,9 @@ def changes(records: Sequence[TraceRecord]) -> list[TraceChange]:
 
 def what_if_trials(scenario: TraceScenario, records: Sequence[TraceRecord],
                    measured: Sequence[TraceRecord], is_question: bool) -> Sequence[TraceTrial]:
-    """The what-if trials to measure next (figures.what_ifs). is_question: see changes_to_explain.
+    """The what-if trials to measure next (figures.what_ifs).
+
+    is_question: as in what_ifs.changes_to_explain.
     """
     found = what_ifs.changes_to_explain(changes(records), is_question)
     return what_ifs.what_if_trials(found, TraceWhatIfs(measured, scenario.head.sysctls))
@@ -124,9 +136,9 @@ def what_if_trials(scenario: TraceScenario, records: Sequence[TraceRecord],
 
 def sentences(scenario: TraceScenario, records: Sequence[TraceRecord],
               measured: Sequence[TraceRecord], is_question: bool) -> list[str]:
-    """Why larger windows change the last response, those that change it most first.
+    """Sentences on why larger windows change the last response, the largest changes first.
 
-    [] of a scenario without what-if trials.
+    [] for a scenario without what-if trials.
     """
     if not (measured or is_question):
         return []
@@ -151,13 +163,12 @@ def finding(scenario: TraceScenario, records: Sequence[TraceRecord],
                Column("to", "ms", "last response", rank=5), Column("improved", "ms"),
                Column("improved", "%"), Column("begins with", "segments", is_text=True, rank=1),
                Column("reason", is_text=True, is_filter=True, rank=3))
-    rows = tuple((change.base.requested.trace, change.base.requested.tcp,
-                  change.base.requested.think_s, " → ".join(map(str, change.windows)),
-                  change.saved.base.value, change.saved.experiment.value, change.saved.absolute,
-                  change.saved.percent.value,
-                  " → ".join(_ranges(change, "last_window")),
-                  ", ".join(dict.fromkeys(reason.label
-                                          for reason in reasons.reasons(change, known))))
-                 for change in found)
+    rows: list[tuple[Cell, ...]] = []
+    for change in found:
+        trial, saved = change.base.requested, change.saved
+        labels = dict.fromkeys(reason.label for reason in reasons.reasons(change, known))
+        rows.append((trial.trace, trial.tcp, trial.think_s, " → ".join(map(str, change.windows)),
+                     saved.base.value, saved.experiment.value, saved.absolute, saved.percent.value,
+                     " → ".join(_ranges(change, "last_window")), ", ".join(labels)))
     title = "What the larger window changed"
-    return Finding("windows", title, (Table("", columns, rows).without_empty(),))
+    return Finding("windows", title, (Table("", columns, tuple(rows)).without_empty(),))

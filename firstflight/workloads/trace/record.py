@@ -29,8 +29,8 @@ class TraceEvidence:
     exact: bool  # whether it was measured in virtual time
     # What the path did with each packet to the client, and to the server; None in real time.
     path: tuple[Delivery, Delivery] | None = None
-    # Those that the scenario or the trial changes. The client has these; the server has them, too,
-    # and those of its TCP.
+    # The sysctls that the scenario or the trial changes on both hosts. The server has those of its
+    # TCP in addition.
     client_sysctls: Mapping[str, str] = field(default_factory=dict)
     known_kernel: bool = True  # whether the kernel's source is unchanged
     tick_ns: int = 0  # the time of any tick of the kernel's clock, 0 in real time
@@ -60,7 +60,7 @@ class TraceEvidence:
 
     @property
     def shared(self) -> SharedEvidence:
-        """What the checks look at that other workloads have, too."""
+        """The evidence for those checks that all workloads share."""
         trial, responses = self.trial, self.observation["responses"]
         connection = ConnectionEvidence(self.view.exchange, reports=responses,
                                         initial_window=self.seen_initcwnd)
@@ -77,6 +77,7 @@ class TraceEvidence:
 
     @property
     def seen_rtt_ms(self) -> float | None:
+        """The RTT of the handshake less serialisation; None where packets do not show it."""
         # fq_codel's token bucket and cake send the first packet at once.
         down_kbps = math.inf if self.trial.qdisc in MANAGED else self.trial.bandwidth_kbps
         return packets.observed_rtt_ms(self.view.exchange, self.trial.uplink_kbps, down_kbps)
@@ -142,7 +143,7 @@ class TraceRecord(Record):
     last_round_trips: int | None = None
 
     def validate(self) -> None:
-        """Check what goes together in requests and writes. Raises ValueError."""
+        """Check that requests and writes can be those of a trial. Raises ValueError."""
         requests, writes = self.trial.requests, self.trial.writes
         if not requests or any(request.think_s is None for request in requests):
             raise ValueError("requests: has none, or one without its time to think")

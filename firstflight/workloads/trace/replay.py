@@ -1,4 +1,4 @@
-"""Replays a connection's packets for the rules, and compares with TCP_INFO sample by sample."""
+"""Replays a connection's packets to the rules, and compares the rules with samples of TCP_INFO."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.window import LOSS, OPEN, RECOVERY, WindowSample
 
 TICK_NS = 1_000_000  # jiffies at HZ = 1000
-# Settings of a server that the rules follow, or that only a recovery has to do with.
+# Settings of a server that the rules follow, or that matter in a recovery only.
 FOLLOWED = frozenset(f"net.ipv4.tcp_{name}" for name in (
     "slow_start_after_idle", "timestamps", "window_scaling", "sack", "dsack", "early_retrans",
     "frto", "recovery", "reordering", "max_reordering"))
@@ -29,12 +29,12 @@ class Restart:
     time_ns: int  # of the first of these segments
     idle: int  # ticks (ms)
     rto: int  # ticks
-    before: tuple[int, int]  # (cwnd, ssthresh) as TCP_INFO shows them before the silence
-    after: tuple[int, int]  # and when these segments had left
+    before: tuple[int, int]  # (cwnd, ssthresh) by TCP_INFO before the silence
+    after: tuple[int, int]  # (cwnd, ssthresh) by TCP_INFO when these segments had left
     # (cwnd, ssthresh) as the TCP's rule requires them; None if no rule covers this restart.
     rule: tuple[int, int] | None
     flight: int  # segments on the wire before the first acknowledgement
-    may_send: int  # as many as the windows and the data allow
+    may_send: int  # how many segments the windows and the data allow in this flight
 
     @property
     def agrees(self) -> bool:
@@ -47,8 +47,8 @@ class Mismatch:
     """A sample that is not what the rules require."""
 
     time_ns: int
-    observed: tuple[int, int]
-    rule: tuple[int, int]
+    observed: tuple[int, int]  # (cwnd, ssthresh)
+    rule: tuple[int, int]  # (cwnd, ssthresh)
 
 
 def is_recovering(sample: WindowSample) -> bool:
@@ -61,7 +61,7 @@ class Replay:
     """The result of comparing a connection's samples with the rules."""
 
     checked: int  # samples that were compared
-    unjudged: int  # samples that were not, such as those in a recovery from loss
+    unjudged: int  # samples that were not compared, such as those in a recovery from loss
     mismatches: tuple[Mismatch, ...]
     restarts: tuple[Restart, ...]
 
@@ -72,10 +72,10 @@ class SendGroup:
 
     time_ns: int
     ack: int | None  # None for a write
-    window: int = 0  # of the acknowledgement, as its header has it
+    window: int = 0  # the receive window in the acknowledgement's header, without its scale
     sacked: bool = False  # whether the acknowledgement has SACK blocks
-    carries: bool = False  # whether it came with data or a FIN
-    # Data, and the FIN, which takes a place in the window like a byte.
+    carries_data: bool = False  # whether the acknowledgement came with data or a FIN
+    # Segments with data, and with the FIN, which counts in the window like a byte.
     sends: list[Segment] = field(default_factory=list)
 
 
@@ -89,14 +89,14 @@ def groups_of(exchange: Exchange) -> list[SendGroup]:
             if segment.ack is not None:
                 groups.append(SendGroup(segment.time_ns, segment.ack, segment.window,
                                         sacked=bool(segment.sacked),
-                                        carries=segment.end_with_fin > segment.seq))
+                                        carries_data=segment.end_with_fin > segment.seq))
         elif segment.payload_bytes or segment.is_fin:
             joins = bool(groups) and groups[-1].time_ns == segment.time_ns
-            # When a program that has sent all closes, TCP looks once more for what it may send
-            # (tcp_send_fin).
+            # A FIN without data is a moment of its own: when a program closes that has sent all,
+            # TCP looks once more for what it may send (tcp_send_fin).
             closes = joins and bool(groups[-1].sends) and not segment.payload_bytes
             if not joins or closes:
-                groups.append(SendGroup(segment.time_ns, None))
+                groups.append(SendGroup(segment.time_ns, ack=None))
             groups[-1].sends.append(segment)
     return groups
 
@@ -111,16 +111,20 @@ def replay(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample
 
 
 def _tick_before(exchange: Exchange) -> int:
-    """The time of the tick before the first packet; where packets do not show it, of the packet."""
-    first = next((s for s in exchange.at_client if not s.to_client), None)
+    """The time of the tick before the client's first packet, or of that packet.
+
+    It is the packet's time where packets do not show the tick.
+    """
+    first = next((segment for segment in exchange.at_client if not segment.to_client), None)
     return (first.time_ns if first else 0) - (clock_phase_ns(exchange) or 0)
 
 
 def shows_rules(trial: TraceTrial, samples: Sequence[WindowSample]) -> bool:
-    """Whether packets and samples show all that the rules of a TCP follow from.
+    """Whether packets and samples show all that the rules need to know.
 
-    A sender that paces sends later than its TCP decides to. Where the receive window is small, the
-    length of segments changes with it (tcp_bound_to_half_wnd).
+    They do not where a sender paces: its segments leave later than TCP decides to send. They do not
+    either where the length of segments changes, as with a small receive window
+    (tcp_bound_to_half_wnd), or where a sysctl is set that the rules do not follow.
     """
     return (not trial.paces and {*trial.settings, *settings_of(trial.sysctl)} <= FOLLOWED
             and all(sample.mss == samples[0].mss for sample in samples))
@@ -129,44 +133,48 @@ def shows_rules(trial: TraceTrial, samples: Sequence[WindowSample]) -> bool:
 class _Replayer:
     """Follows one connection with its rules, group by group and sample by sample.
 
-    unsure: whether it is in a recovery from loss, or at the first sample after one, where other
-    rules made the window. is_settled: whether the rules know all that TCP knows. After a recovery,
-    or a packet that hints at one, they do not know how much of its window TCP has counted as used,
-    since no sample shows it. TCP begins to count again when it fills its window
-    (tcp_cwnd_validate). Until then a sample that the rules do not explain is not judged.
+    The rules are settled while they know all that TCP knows. After a recovery from loss, or a
+    packet that hints at one, they do not know how much of its window TCP has counted as used, since
+    no sample shows it. TCP begins to count again when it fills its window (tcp_cwnd_validate).
+    Until then a sample that the rules do not explain is not judged.
     """
 
     def __init__(self, trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSample],
                  tick_ns: int = 0) -> None:
         self.trial, self.samples = trial, samples
-        self.again = {id(segment) for segment in exchange.retransmissions}
+        self.retransmissions = {id(segment) for segment in exchange.retransmissions}
         self.probes = {id(segment) for segment in exchange.probes}
         self.groups = groups_of(exchange)
-        self.times = [sample.time_ns for sample in samples]
+        self.sample_times = [sample.time_ns for sample in samples]
         self.tick_start_ns = tick_ns or _tick_before(exchange)
         start = self._tick(self.groups[0].time_ns)
         rules = rules_for(trial.congestion_control, trial.validation, trial.initcwnd,
                           samples[0].mss, start)
-        # One; after a recovery from loss, one for each state that it may have left. Those that a
-        # sample contradicts are dropped.
+        # The rules; none where no rules cover the congestion control. After a recovery from loss,
+        # one candidate for each state that it may have left. Candidates that a sample contradicts
+        # are dropped.
         self.candidates: list[Rules] = [rules] if rules is not None else []
         self.is_shown = shows_rules(trial, samples)
         self.window_scale = self._window_scale()
+        # Whether other rules made the window: in a recovery, and at the first sample after one.
         # After several SYN-ACKs, TCP begins with another window (tcp_init_transfer).
         self.unsure = len(exchange.syn_acks) > 1
         self.is_settled = not self.unsure
-        self.states: set[int] = set()  # of samples in the last recovery
-        self.cwnd_before = trial.initcwnd
-        self.may_settle = True
-        # A retransmission may be a tail loss probe. Then an acknowledgement beyond all that was
-        # sent by that time still shrinks the window (tcp_process_tlp_ack).
+        self.states: set[int] = set()  # of congestion control, in samples of the last recovery
+        self.cwnd_before = trial.initcwnd  # before the last recovery
+        self.may_settle = True  # whether the candidates have every window that it may have left
+        # Where the data ended that was sent when the last retransmission left. That may have been a
+        # tail loss probe: then an acknowledgement beyond this end still shrinks the window
+        # (tcp_process_tlp_ack).
         self.probe_end = 0
         # Since the last hint at a recovery: whether a sample showed none, and whether the window
         # was full after that.
         self.was_clean = self.was_full = False
-        self.last_window = 0
+        self.last_window = 0  # in the header of the last acknowledgement
         self.last_send = start
-        self.written = self.outstanding_end = self.una = 1  # byte 0 is the SYN's
+        # Sequence numbers, of which the SYN has 0: up to where the application wrote, up to where
+        # data was sent, and up to where it was acknowledged.
+        self.written = self.outstanding_end = self.una = 1
         self.checked = self.unjudged = 0
         self.mismatches: list[Mismatch] = []
         self.restarts: list[Restart] = []
@@ -210,22 +218,24 @@ class _Replayer:
             group.window << scale in windows for group in self.groups))
 
     def _tick(self, time_ns: int) -> int:
+        """The last tick of the kernel's clock at a time, by its number."""
         return (time_ns - self.tick_start_ns) // TICK_NS
 
-    def _before(self, time_ns: int) -> WindowSample:
+    def _sample_before(self, time_ns: int) -> WindowSample:
         """The newest sample before a write of the application."""
-        return self.samples[max(bisect_left(self.times, time_ns) - 1, 0)]
+        return self.samples[max(bisect_left(self.sample_times, time_ns) - 1, 0)]
 
-    def _after(self, time_ns: int) -> WindowSample:
+    def _sample_after(self, time_ns: int) -> WindowSample:
         """The first sample after an acknowledgement or a write took effect.
 
-        There is one: a group is taken for a sample that comes after it.
+        That is the last sample of the same time, or else the next one. There is one: a group is
+        taken for a sample that comes after it.
         """
-        return self.samples[max(bisect_left(self.times, time_ns),
-                                bisect_right(self.times, time_ns) - 1)]
+        return self.samples[max(bisect_left(self.sample_times, time_ns),
+                                bisect_right(self.sample_times, time_ns) - 1)]
 
     def _take(self, place: int) -> None:
-        """Apply the rules to a group: an acknowledgement, what was sent, or both."""
+        """Apply the rules to a group. place: its index in self.groups."""
         group = self.groups[place]
         now = self._tick(group.time_ns)
         if self._shows_disorder(group):
@@ -243,7 +253,7 @@ class _Replayer:
             self._apply(rules, group, new, now)
 
         if new and self.candidates:
-            observed = self._after(group.time_ns).cwnd
+            observed = self._sample_after(group.time_ns).cwnd
             if any(rules.may_have_stopped_early(observed) for rules in self.candidates):
                 self._unsettle()
         if new and self.was_clean:
@@ -254,18 +264,25 @@ class _Replayer:
             self.last_send = now
 
     def _shows_disorder(self, group: SendGroup) -> bool:
-        """Whether an acknowledgement reports a gap or comes twice, or something is sent again."""
+        """Whether a group hints at a recovery.
+
+        Something is sent again, or the acknowledgement reports a gap, comes twice, or comes late.
+        """
         if any(segment.end_with_fin <= self.outstanding_end for segment in group.sends):
             return True
         if group.ack is None or self.outstanding_end == 1:
             return False
-        is_double = (group.ack == self.una < self.outstanding_end and not group.carries
+        is_double = (group.ack == self.una < self.outstanding_end and not group.carries_data
                      and group.window == self.last_window)
         return group.sacked or is_double or group.ack < self.una
 
     def _apply(self, rules: Rules, group: SendGroup, new: Sequence[Segment], now: int) -> None:
-        """Apply one candidate's rules to a group. new: what it sends for the first time."""
-        near = self._after(group.time_ns) if group.ack is not None else self._before(group.time_ns)
+        """Apply one candidate's rules to a group. new: segments that are sent for the first time.
+
+        now: in ticks.
+        """
+        is_write = group.ack is None
+        near = (self._sample_before if is_write else self._sample_after)(group.time_ns)
         rules.rto = near.rto_us // 1000
         rules.recovering = self.unsure
         if group.ack is not None:
@@ -276,24 +293,24 @@ class _Replayer:
             rules.before_sending(now)
             for segment in new:
                 rules.connection.add_packet(segment.end_with_fin)
-            if group.ack is None:
-                left = self._after(group.time_ns).notsent_bytes > 0
+            if is_write:
+                data_is_left = self._sample_after(group.time_ns).notsent_bytes > 0
             else:
-                left = rules.connection.nxt < self.written
-            rules.after_sending(now, left)
+                data_is_left = rules.connection.nxt < self.written
+            rules.after_sending(now, data_is_left)
         if group.sends:
             rules.connection.last_send = now
 
     def _note_restart(self, place: int, now: int) -> None:
-        """Note a write after more than an RTO without one, and what the rule requires there."""
+        """Note a write after a silence of more than an RTO, and what the rule requires there."""
         group = self.groups[place]
-        before = self._before(group.time_ns)
+        before = self._sample_before(group.time_ns)
         idle, rto = now - self.last_send, before.rto_us // 1000
         if idle <= rto or self.outstanding_end == 1:
             return
 
         flight = len(self._flight(place))
-        after = self._after(group.time_ns)
+        after = self._sample_after(group.time_ns)
         windows = min(after.cwnd, after.send_window_bytes // max(after.mss, 1))
         # Short segments fill a window of bytes less than full ones do.
         may_send = windows if after.notsent_bytes and flight < windows else flight
@@ -317,12 +334,15 @@ class _Replayer:
             after=(after.cwnd, after.ssthresh), rule=rule, flight=flight, may_send=may_send))
 
     def _flight(self, place: int) -> list[Segment]:
-        """What is sent at once with a group, and before any acknowledgement, by no timer."""
+        """The data segments sent with a group and after it, up to the next acknowledgement.
+
+        Segments that a timer sends are left out: retransmissions, and probes after the group.
+        """
         sends: list[Segment] = []
         for number, group in enumerate(self.groups[place:]):
             if group.ack is not None:
                 break
-            timed = self.again | self.probes if number else self.again
+            timed = self.retransmissions | self.probes if number else self.retransmissions
             sends += [segment for segment in group.sends
                       if segment.payload_bytes and id(segment) not in timed]
         return sends
@@ -340,7 +360,7 @@ class _Replayer:
         if is_recovering(sample):
             self._unsettle()
             self.states.add(sample.state)
-            if sample.state in (RECOVERY, LOSS):  # which begins without a probe
+            if sample.state in (RECOVERY, LOSS):  # TCP forgets its probe when these begin
                 self.probe_end = 0
         if is_recovering(sample) or self.unsure:
             self.unjudged += 1
@@ -378,8 +398,8 @@ class _Replayer:
     def _settle(self, observed: tuple[int, int]) -> None:
         """Note that from now on the rules know how much of its window TCP uses.
 
-        So far they may have let an acknowledgement grow the window where TCP did not. So every part
-        of a segment becomes a candidate again.
+        Until now they may have let an acknowledgement grow the window where TCP did not. So each
+        part of a segment by which the window may have grown becomes a candidate again.
         """
         rules = self.candidates[0].duplicate()
         rules.set_window(*observed)

@@ -269,8 +269,8 @@ class Sending(NamedTuple):
 class ReportRules(ValidatedRules):
     """The report's algorithm: section 2.2, and growth only of a window that was full.
 
-    A sending is judged, as of its own time, when the next segments are sent or the next
-    acknowledgement arrives: that is when TCP_INFO can show the result (vtime/kernel/tcp_cwv.c).
+    A sending is judged when the next segments are sent or the next acknowledgement arrives, by what
+    was true when it left: TCP_INFO can show the result only then (vtime/kernel/tcp_cwv.c).
     """
 
     def __init__(self, setting: RuleSetting, start: int) -> None:
@@ -278,8 +278,8 @@ class ReportRules(ValidatedRules):
         self.window_bytes = setting.initcwnd * setting.mss
         self.previous = start  # T_prev
         self.used_bytes = 0  # W_used
-        self.sent_from = 1  # the first byte of what was sent last
-        self.unjudged: Sending | None = None  # the last one, until it is judged
+        self.sent_from = 1  # the first byte that was sent at the last sending
+        self.unjudged: Sending | None = None  # the last sending, until it is judged
 
     def set_window(self, cwnd: int, ssthresh: int) -> None:
         super().set_window(cwnd, ssthresh)

@@ -1,7 +1,7 @@
 """Scenarios of kind "trace": one connection that is written to on a schedule, under several TCPs.
 
-A file names the TCPs to compare, the schedules, and the networks; it expands
-into one trial for each TCP on each of its traces.
+A file names the TCPs to compare, the schedules, and the networks. It expands into a trial for each
+TCP of each trace, under each initial window, think time and repeat.
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ from firstflight.scenario.setting_sweep import (Network, SettingSweep, draws_at_
 from firstflight.setting.seeds import netem_seed
 from firstflight.setting.tcp import LEAST_CLAMP_BYTES
 from firstflight.workloads.trace.schedule import EACH_THINK, Schedule
-from firstflight.workloads.trace.tcps import Tcp, changed_tcps, refuse_sysctls
+from firstflight.workloads.trace.tcps import Tcp, change_congestion_control, refuse_sysctls
 from firstflight.workloads.trace.trial import TraceTrial, first_receive_window
 from firstflight.workloads.trace.view import METRICS
 
-OF_ONE_TRACE = ("name", "title", "schedule", "tcp", "think_s")  # not among the defaults
+OF_ONE_TRACE = ("name", "title", "schedule", "tcp", "think_s")  # keys that have no default
 
 
 # Readers of what is more than one word or number -------------------------------------
 
 def _outage_ms(value: object, where: str) -> tuple[float, ...]:
+    """From when to when an outage lasts; 0 and 0 for an empty list. Raises UsageError."""
     check = schema.number("outage_ms")
-    times = tuple(check(think_s, where) for think_s in value) if isinstance(value, list) else ()
+    times = tuple(check(at_ms, where) for at_ms in value) if isinstance(value, list) else ()
     if value != [] and (len(times) != 2 or times[0] >= times[1]):
         raise UsageError(f"{where} has to be two times, the first before the second")
     return times or (0.0, 0.0)
@@ -46,15 +47,15 @@ def _outage_ms(value: object, where: str) -> tuple[float, ...]:
 
 # What stands in a file ---------------------------------------------------------------
 
-# The parameters of its setting. TCPs have the congestion control, and windows stand apart.
+# The parameters of a trace's network and TCP that are keys by themselves. The congestion control is
+# a key of each [[tcp]], and windows are read in their own ways.
 _APART = ("initcwnd", "initrwnd", "rwnd_growth", "congestion_control")
 SWEPT = tuple(name for name, row in PARAMETERS.items() if row.subject in (NETWORK, TCP)
               and row.quantity.flag and name not in _APART)
+# Flags that a trace takes as well, although they are not in SWEPT.
+OF_TCPS = ("initrwnd", "congestion_control")
 
-
-OF_TCPS = ("initrwnd", "congestion_control")  # values that the TCPs have, or the client
-
-# The flags that a trace takes, and why it does not take another one.
+# The flags that a trace takes, and why it does not take the others.
 _BY_SERVER = "server.py writes on its schedules, and no other server does"
 TAKEN = Taken(
     "trace", "traces", (*SWEPT, *OF_TCPS, "initcwnd", "repeat"), {
@@ -70,7 +71,7 @@ TAKEN = Taken(
 
 @dataclass(frozen=True, kw_only=True)
 class TraceSweep(SettingSweep[TraceTrial]):
-    """One schedule on one network, under some TCPs. Its fields are those of TraceTrial.
+    """One schedule on one network, under some TCPs. Fields are named as in TraceTrial.
 
     lists: one value each, since a curve names no more than a trace, a TCP and a window. initrwnd:
     None for what the client's buffer has room for. schedule, tcp_names: as the file has them;
@@ -137,29 +138,33 @@ class TraceSweep(SettingSweep[TraceTrial]):
         if bool(self.think_s) != writing.is_about_thinking:
             raise UsageError(f'{where}: think_s goes with a request of think_s = "{EACH_THINK}"'
                              " in its schedule")
-        mine = tuple(tcps[name] for name in self.tcp_names)
-        refuse_sysctls(mine, self.lists["sysctl"], where)
-        return replace(self, writing=writing, think_s=self.think_s or (None,), tcps=mine)
+        named_tcps = tuple(tcps[name] for name in self.tcp_names)
+        refuse_sysctls(named_tcps, self.lists["sysctl"], where)
+        return replace(self, writing=writing, think_s=self.think_s or (None,), tcps=named_tcps)
 
     def overridden(self, lists: Lists, where: str = "") -> TraceSweep:
-        """The sweep with some values replaced, and those of its TCPs. Raises UsageError."""
-        own: dict[str, Any] = {}
+        """The sweep, and its TCPs, with some values replaced. Raises UsageError."""
+        changed: dict[str, Any] = {}
         if "initrwnd" in lists:
-            (own["initrwnd"],) = lists["initrwnd"]
+            (changed["initrwnd"],) = lists["initrwnd"]
         if lists:
-            # What a file says of its own queue, that it holds all, is not said of another network.
-            own["may_lose"] = True
+            # Only of its own network a file says that the queue holds all packets.
+            changed["may_lose"] = True
             refuse_sysctls(self.tcps, lists.get("sysctl", ()), where)
-            own["tcps"] = changed_tcps(self.tcps, lists.get("congestion_control", ()), where)
+            changed["tcps"] = change_congestion_control(
+                self.tcps, lists.get("congestion_control", ()), where)
         of_network = {name: values for name, values in lists.items() if name not in OF_TCPS}
-        return replace(super().overridden(of_network, where), **own)
+        return replace(super().overridden(of_network, where), **changed)
 
     def tcp(self, name: str) -> Tcp:
-        """Its TCP of that name."""
+        """The TCP with this name."""
         return next(tcp for tcp in self.tcps if tcp.name == name)
 
     def trials(self, scenario: str, seed: int) -> Iterator[TraceTrial]:
-        """The repeats of each TCP in turn. They share long values: a schedule has many writes."""
+        """Yield the repeats of each cell in turn, under each initial window.
+
+        All trials share the same writes: a schedule may have many.
+        """
         mss = self.network["mss"]
         writes = self.writing.writes_in_bytes(mss)
         requests = {think_s: self.writing.requests_of(think_s, mss) for think_s in self.think_s}
@@ -179,7 +184,7 @@ class TraceSweep(SettingSweep[TraceTrial]):
                 seed=netem_seed(seed, repeat) if draws_at_random(values) else 0, **values)
 
     def _cells(self) -> Iterator[tuple[int, dict[str, Any], int]]:
-        """Each initial window with each cell's values, and the number of the repeat."""
+        """Yield each initial window, with the values of each cell, and the number of the repeat."""
         for initcwnd in self.initcwnd:
             for values in self.cell_values():
                 for repeat in range(1, self.repeats(values) + 1):
@@ -188,7 +193,7 @@ class TraceSweep(SettingSweep[TraceTrial]):
 
 @dataclass(frozen=True)
 class TraceCurve:
-    """A trial of the scenario, for figures and claims: "trace/tcp" or "trace/tcp/iw10"."""
+    """A trial as figures and claims name it: "trace/tcp" or "trace/tcp/iw10"."""
 
     trace: str
     tcp: str
@@ -205,18 +210,20 @@ class TraceCurve:
         return cls(match[1], match[2], int(match[3]) if match[3] else None)
 
     def is_of(self, trial: TraceTrial) -> bool:
+        """Whether this is a trial's curve. Without a window it is that of each window."""
         return ((self.trace, self.tcp) == (trial.trace, trial.tcp)
                 and self.initcwnd in (None, trial.initcwnd))
 
     @property
     def text(self) -> str:
+        """The curve as files write it."""
         window = "" if self.initcwnd is None else f"/iw{self.initcwnd}"
         return f"{self.trace}/{self.tcp}{window}"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TraceFigure(Figure):
-    """A figure of FIGURES.
+    """A figure of traces: one of the kinds in FIGURES.
 
     from_s, to_s: the time that is shown, all of it if to_s is 0; sequence_from_s, sequence_to_s: in
     the time–sequence plots, the same if sequence_to_s is 0. rtt: whether the smoothed RTT is drawn
@@ -275,12 +282,16 @@ def _check_claim(claim: TraceClaim, figure: TraceFigure, sweeps: Sequence[TraceS
 
 
 def _check_measured(curve: TraceCurve, sweeps: Sequence[TraceSweep], where: str) -> None:
-    if not any((sweep.name, curve.tcp in sweep.tcp_names) == (curve.trace, True)
-               and curve.initcwnd in (None, *sweep.initcwnd) for sweep in sweeps):
-        raise UsageError(f"{where}: no trace is {curve.text!r}")
+    """Check that a sweep measures a curve. Raises UsageError."""
+    for sweep in sweeps:
+        is_named = sweep.name == curve.trace and curve.tcp in sweep.tcp_names
+        if is_named and curve.initcwnd in (None, *sweep.initcwnd):
+            return
+    raise UsageError(f"{where}: no trace is {curve.text!r}")
 
 
 def _link(file: ScenarioFile) -> Callable[[TraceSweep, str], TraceSweep]:
+    """A function that gives a trace of the file the schedule and the TCPs that it names."""
     tcps = {tcp.name: tcp for tcp in schema.read_tables(Tcp, file.raw, "tcp", file.where)}
     schedules = {schedule.name: schedule for schedule in schema.read_tables(
         Schedule, file.raw, "schedule", file.where)}

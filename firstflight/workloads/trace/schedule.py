@@ -1,6 +1,6 @@
 """What the application of a trace does: writes into one response, or requests one after another.
 
-Scenario files have these tables, and trials.csv two columns of JSON (runs.typed_columns).
+Scenario files have them as tables, and trials.csv as two columns of JSON (runs.typed_columns).
 """
 
 from __future__ import annotations
@@ -15,15 +15,15 @@ from firstflight.runs import schema
 from firstflight.runs.schema import key
 
 MOST_WRITES = 50_000
-EACH_THINK = "each"  # in a request: the think time that the trial is about
+EACH_THINK = "each"  # as a request's think_s: stands for the trial's own think time
 
 
 @dataclass(frozen=True)
 class Write:
-    """What the application writes: bytes at one time, or repeatedly until another time.
+    """A write of the application at one time, or repeated until another time.
 
-    Times in seconds after the request arrived. `until_s` itself is not one of
-    the times. The size is in bytes or in segments; in trials it is in bytes.
+    Times in seconds after the request arrived. There is no write at until_s itself. The size is in
+    bytes or in segments; in trials it is in bytes.
     """
 
     at_s: float = key(quantity="time_s")
@@ -42,7 +42,7 @@ class Write:
                              f" {plain(self.at_s)} s: time goes backwards")
 
     def bytes_each(self, mss: int = 0) -> int:
-        """The bytes of one write. mss: of a write in segments."""
+        """The bytes of one write. mss: bytes of a segment, where the size is in segments."""
         return self.size_bytes or (self.segments or 0) * mss
 
     def in_bytes(self, mss: int) -> Write:
@@ -51,23 +51,28 @@ class Write:
 
     @property
     def count(self) -> int:
+        """How often it is written."""
         if self.until_s is None or self.every_s is None:
             return 1
         return max(math.ceil((self.until_s - self.at_s) / self.every_s - 1e-9), 1)
 
     @property
     def last_s(self) -> float:
+        """When it is written for the last time."""
         return self.at_s + (self.count - 1) * (self.every_s or 0.0)
 
     @property
     def due_s(self) -> list[float]:
-        """Its times, as the server has them: from milliseconds of six digits."""
+        """When it is written, as the server computes it: from milliseconds with six decimals."""
         first_ms, step_ms = float(_ms(self.at_s)), float(_ms(self.every_s or 0.0))
         return [(first_ms + number * step_ms) / 1000 for number in range(self.count)]
 
     @property
     def text(self) -> str:
-        """The write in the path of a request (testbed/hosts/http_messages.py). In bytes."""
+        """The write as the path of a request has it (testbed/hosts/http_messages.py).
+
+        Only for a size in bytes.
+        """
         when = _ms(self.at_s)
         if self.until_s is not None and self.every_s is not None:
             when += f"..{_ms(self.until_s)}/{_ms(self.every_s)}"
@@ -78,8 +83,8 @@ class Write:
 class Request:
     """One request on a persistent connection.
 
-    think_s: from the end of the response before it; None for the think time
-    that the trial is about, which trials have in its place.
+    think_s: from the end of the response before it; None stands for the trial's own think time,
+        which the requests of a trial have in its place.
     """
 
     size_bytes: int = key(quantity="write_bytes", name="bytes")
@@ -104,10 +109,11 @@ class Schedule:
 
     @property
     def is_about_thinking(self) -> bool:
+        """Whether a request waits for the trial's own think time."""
         return any(request.think_s is None for request in self.requests)
 
     def size_bytes(self, mss: int) -> int:
-        """All that it sends."""
+        """How many bytes the application sends in all."""
         return (sum(write.bytes_each(mss) * write.count for write in self.writes)
                 + sum(request.size_bytes for request in self.requests))
 
@@ -115,7 +121,7 @@ class Schedule:
         return tuple(write.in_bytes(mss) for write in self.writes)
 
     def requests_of(self, think_s: float | None, mss: int) -> tuple[Request, ...]:
-        """Its requests: one for all writes. think_s: what the trial is about."""
+        """The requests of a trial; one request for all writes. think_s: the trial's think time."""
         if self.writes:
             return (Request(self.size_bytes(mss)),)
         return tuple(replace(request, think_s=think_s or 0.0) if request.think_s is None
@@ -124,10 +130,10 @@ class Schedule:
 
 def fault_of(writes: Sequence[Write]) -> str:
     """What is wrong with the order of writes, or their number; "" for nothing."""
-    for number, (before, write) in enumerate(zip(writes, writes[1:]), start=2):
-        if write.at_s < before.last_s:
+    for number, (earlier, write) in enumerate(zip(writes, writes[1:]), start=2):
+        if write.at_s < earlier.last_s:
             return (f"writes {number}: at_s: {plain(write.at_s)} s is before"
-                    f" {plain(before.last_s)} s, where the write before it ends: time goes"
+                    f" {plain(earlier.last_s)} s, where the write before it ends: time goes"
                     " backwards")
     if sum(write.count for write in writes) > MOST_WRITES:
         return f"has more than {MOST_WRITES} writes"
@@ -135,4 +141,5 @@ def fault_of(writes: Sequence[Write]) -> str:
 
 
 def _ms(seconds: float) -> str:
+    """A time in ms, as text without zeros at the end."""
     return f"{seconds * 1000:.6f}".rstrip("0").rstrip(".")

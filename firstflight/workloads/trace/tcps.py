@@ -15,7 +15,7 @@ from firstflight.workloads.trace.trial import VALIDATION_SYSCTL
 
 
 def _settings(value: object, where: str) -> tuple[str, ...]:
-    """A table of sysctls as "name=value" each."""
+    """A table of sysctls as texts, "name=value" each."""
     sysctls = sysctls_of({"sysctls": value}, where.removesuffix(": sysctls"), one_word=True)
     return tuple(f"{name}={word}" for name, word in sysctls.items())
 
@@ -25,7 +25,7 @@ class Tcp:
     """One of the TCPs that are compared.
 
     validation: whether Linux's own rules are on (workloads.trace.trial.VALIDATION_SYSCTL).
-    sysctls: what else is set at the server, "name=value" each.
+    sysctls: further sysctls of the server, "name=value" each.
     """
 
     title: str
@@ -36,7 +36,7 @@ class Tcp:
 
 
 def refuse_sysctls(tcps: Sequence[Tcp], values: Sequence[str], where: str) -> None:
-    """Raises UsageError where the TCPs of a trace set a sysctl themselves."""
+    """Raises UsageError where `values` set a sysctl that a TCP of the trace sets itself."""
     added = {name for words in values for name in settings_of(words)}
     for tcp in tcps:
         own = {VALIDATION_SYSCTL, *(setting.partition("=")[0] for setting in tcp.sysctls)}
@@ -46,15 +46,18 @@ def refuse_sysctls(tcps: Sequence[Tcp], values: Sequence[str], where: str) -> No
                              f" one itself ({what})")
 
 
-def changed_tcps(tcps: Sequence[Tcp], control: Sequence[str], where: str) -> tuple[Tcp, ...]:
-    """The TCPs of a trace with another congestion control.
+def change_congestion_control(tcps: Sequence[Tcp], control: Sequence[str], where: str
+                              ) -> tuple[Tcp, ...]:
+    """The TCPs of a trace, all with one congestion control.
 
-    control: none or one. Raises UsageError where the TCPs would be the same.
+    control: has its name, or is () to leave each TCP its own. Raises UsageError where two TCPs
+    would become the same.
     """
-    changed = [replace(tcp, congestion_control=(*control, tcp.congestion_control)[0])
-               for tcp in tcps]
-    for (first, second), (one, other) in zip(combinations(tcps, 2), combinations(changed, 2)):
-        if _is_same(one, other) and not _is_same(first, second):
+    if not control:
+        return tuple(tcps)
+    changed = [replace(tcp, congestion_control=control[0]) for tcp in tcps]
+    for (first, second), pair in zip(combinations(tcps, 2), combinations(changed, 2)):
+        if _is_same(*pair) and not _is_same(first, second):
             raise UsageError(f'{where}: --cc: its TCPs "{first.name}" and "{second.name}" differ by'
                              " their congestion control only, and would be the same TCP twice")
     return tuple(changed)

@@ -17,7 +17,7 @@ from firstflight.setting.tags import tagged
 from firstflight.testbed.messages import Job
 from firstflight.workloads.trace.schedule import Request, Write
 
-# Validation by the kernel's own rules (RFC 2861), on or off.
+# Whether the kernel validates windows by its own rules (RFC 2861).
 VALIDATION_SYSCTL = "net.ipv4.tcp_slow_start_after_idle"
 
 # The first columns of trials.csv; the other parameters of network and TCP follow.
@@ -28,12 +28,12 @@ _FIRST = (
     "may_lose", "sysctls", "repeat")
 
 
-# From runs on two cores: wall time of a trace in a guest, and of each of its
-# segments with the samples of the window around it.
+# From runs on two cores: wall time of a trace in a guest, and of each of its segments with the
+# samples of the window around the segment.
 GUEST_TRACE_S = 0.03
 GUEST_SEGMENT_S = 0.0001
 
-# Of text that is parsed further: a sysctl.
+# A sysctl with its value, as a text that is parsed further.
 _SETTING = r"net\.[\w.]{1,80}=[\w,.:-]{1,64}"
 
 
@@ -108,15 +108,17 @@ class TraceTrial(NetworkSetting):
 
     @property
     def size_bytes(self) -> int:
+        """The bytes of all responses."""
         return sum(self.response_sizes)
 
     @property
     def thinks_s(self) -> tuple[float, ...]:
+        """The think time before each request."""
         return tuple(request.think_s or 0.0 for request in self.requests)
 
     @property
     def paths(self) -> list[str]:
-        """What is fetched on the connection, in order, without the trace's own parameters."""
+        """The path of each request, in order, to which job() adds what is the same for all."""
         if self.writes:
             times = ";".join(write.text for write in self.writes)
             return [f"/{self.size_bytes}?at={times}"]
@@ -134,14 +136,14 @@ class TraceTrial(NetworkSetting):
 
     @property
     def deadline_s(self) -> float:
-        """Seconds of the network's time for one request, retransmissions and all."""
+        """Seconds of the network's time that one request may take, retransmissions included."""
         sending_s = self.size_bytes * 8 / (self.bandwidth_kbps * 1000)
         return (40 * self.rtt_ms / 1000 + 5 * sending_s + self.schedule_s
                 + longest_s(self.size_bytes, self.rtt_ms, self.mss))
 
     @property
     def path(self) -> Path:
-        """What is installed and judged; an outage is on the way down."""
+        """The path that is installed and judged. An outage is on its way down."""
         path = super().path
         outage_ms = (self.outage_from_ms, self.outage_to_ms)
         return replace(path, down=replace(path.down, outage_ms=outage_ms))
@@ -165,6 +167,7 @@ def first_receive_window(mss: int, receive_window: int) -> int:
 
     In segments, as initrwnd. receive_window: as in TraceTrial.
     """
+    # TCP offers half of a buffer: packets take more memory than their data.
     room = RECEIVE_BUFFERS[0] // 2 // (mss + TIMESTAMP_BYTES)
     return min(receive_window or room, room)
 

@@ -54,7 +54,10 @@ def judge_trace(trial: TraceTrial, observed: ObservedTrial, exact: bool,
 
 
 def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceEvidence:
-    """Raises FirstFlightError where captures or samples are missing or damaged."""
+    """The evidence of an observed trial.
+
+    Raises FirstFlightError where captures or samples are missing or damaged.
+    """
     client, server = frames_of(observed.client_pcap, observed.server_pcap)
     exchange = read_exchange(client, server)
     if WINDOW_FILE not in observed.files:
@@ -85,6 +88,7 @@ def _failure(observation: Observation) -> str:
 # What is compared --------------------------------------------------------------------
 
 def _compare_rtt(evidence: TraceEvidence) -> Iterator[Comparison]:
+    """In real time the handshake has about the RTT that the trial sets."""
     if evidence.seen_rtt_ms is not None and evidence.path is None:
         allowed_ms = RTT_TOLERANCE_MS + JITTER_SIGMAS * evidence.trial.jitter_ms
         yield Comparison(abs(evidence.seen_rtt_ms - evidence.trial.rtt_ms) <= allowed_ms,
@@ -148,6 +152,7 @@ def _extra_segments(evidence: TraceEvidence) -> int:
 
 
 def _compare_lost_packets(evidence: TraceEvidence) -> Iterator[Comparison]:
+    """In real time no packet is lost where nothing may be."""
     if _may_lose_nothing(evidence.trial) and evidence.path is None:
         exchange = evidence.view.exchange
         lost = len(exchange.lost_to_client) + len(exchange.lost_to_server)
@@ -181,7 +186,7 @@ def _compare_outage(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _wants_losses(trial: TraceTrial) -> bool:
-    """Whether the outage alone may lose data."""
+    """Whether the outage has to lose data: nothing else in the trial may."""
     return trial.outage_to_ms > 0 and not trial.may_lose
 
 
@@ -209,7 +214,8 @@ def _compare_window(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def _compare_restarts(evidence: TraceEvidence) -> Iterator[Comparison]:
-    """Restarts have the window and the flight that the rules require; those that differ."""
+    """Restarts have the window and the flight that the rules require. Compares those that differ.
+    """
     if not (evidence.exact and evidence.rules_judge):
         return
     differing = [restart for restart in evidence.replayed.restarts if not restart.agrees]

@@ -1,4 +1,4 @@
-"""One measured trace, ready for analysis: its packets, its window, times since its request."""
+"""One measured trace, ready for analysis: packets and window, at times since the first request."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from firstflight.wire.exchange import Exchange, read_exchange
 from firstflight.wire.flights import split_into_flights
 from firstflight.workloads.trace.replay import Replay, SendGroup, groups_of, replay
 from firstflight.workloads.trace.trial import TraceTrial
-from firstflight.workloads.trace.window import (INFINITE, LOSS, WINDOW_FILE, WindowSample, limit,
-                                                parse)
+from firstflight.workloads.trace.window import (INFINITE, LOSS, WINDOW_FILE, WindowSample,
+                                                format_ssthresh, parse)
 
-SETTLED_NS = 500_000  # a window is read so long after the write that it is about
-NEAR_NS = 100_000
+SETTLED_NS = 500_000  # the window at a time is read so much later: a write may change it then
+NEAR_NS = 100_000  # a packet may leave so much before a time and still counts as sent at it
 
 
 @dataclass(frozen=True)
@@ -45,10 +45,10 @@ class View:
         """The comparison of all samples with the TCP's rules."""
         return replay(self.trial, self.exchange, self.samples, self.tick_ns)
 
-    # What claims compare; at_s: from when on, or at which time ------------------
+    # What claims compare. at_s: the moment, or from when on; in s after the first request --------
 
     def sample_at(self, at_s: float) -> WindowSample:
-        """The newest sample at a time, what a write at that very time does included."""
+        """The newest sample at a time, after the effect of a write at that time."""
         times = [sample.time_ns for sample in self.samples]
         place = bisect_right(times, self.start_ns + round(at_s * 1e9) + SETTLED_NS)
         return self.samples[max(place - 1, 0)]
@@ -64,7 +64,7 @@ class View:
         return self.sample_at(at_s).rtt_us / 1000
 
     def burst(self, at_s: float) -> float:
-        """Segments sent at a time before any acknowledgement came in."""
+        """How many segments left from a time on before an acknowledgement came in."""
         sent, begun = 0, False
         for group in self.groups:
             if not self._since(group, at_s):
@@ -76,7 +76,7 @@ class View:
         return sent
 
     def finish_s(self, at_s: float = 0.0) -> float:
-        """When the last byte of data was acknowledged."""
+        """When the last byte of data was acknowledged, in s; at_s changes nothing."""
         last = max(segment.end for segment in self.sends)
         for group in self.groups:
             if group.ack is not None and group.ack >= last:
@@ -84,7 +84,7 @@ class View:
         raise FirstFlightError(f"{self.trial.id}: its data was never acknowledged")
 
     def lasts_s(self, at_s: float) -> float:
-        """How long it lasts from a time to the end."""
+        """How long it took from a time until the last byte of data was acknowledged, in s."""
         return self.finish_s() - at_s
 
     def retransmissions(self, at_s: float = 0.0) -> int:
@@ -96,11 +96,11 @@ class View:
     def timeouts(self, at_s: float = 0.0) -> int:
         """How often the retransmission timer ran out.
 
-        While TCP recovers from one timeout its window only grows, until the next.
+        While TCP recovers from one timeout its window only grows; the next timeout shrinks it.
         """
         count = 0
-        for before, sample in zip((None, *self.samples), self.samples):
-            begins = before is None or before.state != LOSS or sample.cwnd < before.cwnd
+        for last, sample in zip((None, *self.samples), self.samples):
+            begins = last is None or last.state != LOSS or sample.cwnd < last.cwnd
             count += sample.state == LOSS and begins and self.seconds(sample.time_ns) >= at_s
         return count
 
@@ -109,7 +109,7 @@ class View:
                     if self.seconds(sample.time_ns) >= at_s), default=0)
 
     def longest_rtt_ms(self, at_s: float = 0.0) -> float:
-        """The longest time from a segment, sent once only, to its first acknowledgement."""
+        """The longest time from a segment that was sent only once to its first acknowledgement."""
         retransmitted = {segment.end for segment in self.exchange.retransmissions}
         waiting = [segment for segment in self.sends
                    if self._since(segment, at_s) and segment.end not in retransmitted]
@@ -122,7 +122,7 @@ class View:
         return longest_ns / 1e6
 
     def last_request_s(self) -> float:
-        """When the last request arrived at the server, for the first time."""
+        """When the last request arrived at the server, in s; without its retransmissions."""
         arrived_ns, end = self.start_ns, 0
         for segment in self.exchange.at_server:
             if not segment.to_client and segment.payload_bytes and segment.end > end:
@@ -130,11 +130,11 @@ class View:
         return self.seconds(arrived_ns)
 
     def last_idle_ms(self) -> float | None:
-        """How long the link to the client sent nothing during the last response.
+        """How long the link to the client sent nothing during the last response, in ms.
 
-        From its first byte sent until its last byte was acknowledged. Each packet that arrived
-        meanwhile kept the link busy for its length. None where HTB shapes: its packets leave in
-        bursts.
+        The response lasts from its first byte sent until its last byte was acknowledged. Each
+        packet that arrived meanwhile kept the link busy for its length. None where HTB shapes: its
+        packets leave in bursts.
         """
         if self.trial.htb_burst_bytes:
             return None
@@ -162,21 +162,21 @@ class View:
         return since_request or [self.sends[-1]]
 
     def lateness_ms(self, quiet_ms: float) -> float | None:
-        """How late the latest write was that found nothing outstanding; None without a schedule.
+        """The most by which a write was late, in ms; None without a schedule.
 
-        quiet_ms: and no packet for so long. In real time a server can be too
-        slow for its own burst, and pause within it.
+        Only writes count that found nothing outstanding, after at least quiet_ms without a packet.
+        In real time a server can be too slow for its own burst, and pause within it.
         """
         if not self.trial.writes:
             return None
         due = [self.start_ns + round(time_s * 1e9) for time_s in self.trial.due_s]
         acknowledged, sent, worst_ns = 1, 1, 0
-        for before, group in zip((None, *self.groups), self.groups):
+        for last, group in zip((None, *self.groups), self.groups):
             if group.ack is not None:
                 acknowledged = max(acknowledged, group.ack)
             if not group.sends:
                 continue
-            is_quiet = before is None or group.time_ns - before.time_ns >= quiet_ms * 1e6
+            is_quiet = last is None or group.time_ns - last.time_ns >= quiet_ms * 1e6
             if group.ack is None and acknowledged == sent > 1 and is_quiet:
                 place = bisect_right(due, group.time_ns)
                 if place:
@@ -185,7 +185,7 @@ class View:
         return worst_ns / 1e6
 
     def _since(self, sent: Segment | SendGroup, at_s: float) -> bool:
-        """Whether it left at a time, or later."""
+        """Whether a segment or a group left at a time, or later."""
         return sent.time_ns >= self.start_ns + round(at_s * 1e9) - NEAR_NS
 
 
@@ -193,37 +193,39 @@ class View:
 
 @dataclass(frozen=True)
 class Metric:
-    """What a claim compares: how it is read from a view, and its words."""
+    """A number that claims compare: how it is read from a view, and how sentences write it."""
 
-    value: Callable[[View, float], float]  # (view, from when on or at which time, s) → value
+    value: Callable[[View, float], float]  # of a view and at_s
     unit: str
     digits: int = 0
-    past: str = ""  # what the number is, in a sentence
-    at_a_time: bool = False  # whether it is of one moment, which the sentence names
+    prefix: str = ""  # the words before the number in a sentence
+    at_a_time: bool = False  # whether the number is of one moment, which the sentence names
 
     def words(self, value: float) -> str:
         """The value with its unit, as a sentence has it."""
-        number = limit(int(value)) if value == INFINITE else f"{value:.{self.digits}f}"
-        one = number == "1" and len(self.unit) > 2
-        return f"{self.past} {number} {self.unit.removesuffix('s') if one else self.unit}".strip()
+        number = format_ssthresh(int(value)) if value == INFINITE else f"{value:.{self.digits}f}"
+        # Units of one or two letters, such as ms, have no plural.
+        is_one = number == "1" and len(self.unit) > 2
+        unit = self.unit.removesuffix("s") if is_one else self.unit
+        return f"{self.prefix} {number} {unit}".strip()
 
     def when(self, at_s: float) -> str:
-        """" at 2.5 s" where the metric is of one moment, else nothing."""
+        """The moment, such as " at 2.5 s"; "" where the metric is not of one moment."""
         return f" at {plain(at_s)} s" if self.at_a_time else ""
 
 
 METRICS = {
-    "window": Metric(View.window, "segments", past="a window of", at_a_time=True),
-    "ssthresh": Metric(View.ssthresh, "segments", past="an ssthresh of", at_a_time=True),
-    "burst": Metric(View.burst, "segments", past="at once", at_a_time=True),
+    "window": Metric(View.window, "segments", prefix="a window of", at_a_time=True),
+    "ssthresh": Metric(View.ssthresh, "segments", prefix="an ssthresh of", at_a_time=True),
+    "burst": Metric(View.burst, "segments", prefix="at once", at_a_time=True),
     "finish_s": Metric(View.finish_s, "s", 3, "finished after"),
     "lasts_s": Metric(View.lasts_s, "s", 3, "took"),
-    "retransmissions": Metric(View.retransmissions, "segments", past="retransmitted"),
-    "lost": Metric(View.lost, "segments", past="lost"),
+    "retransmissions": Metric(View.retransmissions, "segments", prefix="retransmitted"),
+    "lost": Metric(View.lost, "segments", prefix="lost"),
     "timeouts": Metric(View.timeouts, "timeouts"),
-    "rtt_ms": Metric(View.rtt_ms, "ms", past="a smoothed RTT of", at_a_time=True),
-    "longest_rtt_ms": Metric(View.longest_rtt_ms, "ms", past="an RTT of up to"),
-    "largest_window": Metric(View.largest_window, "segments", past="a window of up to"),
+    "rtt_ms": Metric(View.rtt_ms, "ms", prefix="a smoothed RTT of", at_a_time=True),
+    "longest_rtt_ms": Metric(View.longest_rtt_ms, "ms", prefix="an RTT of up to"),
+    "largest_window": Metric(View.largest_window, "segments", prefix="a window of up to"),
 }
 
 
@@ -247,8 +249,8 @@ def view_of(trial: TraceTrial, exchange: Exchange, samples: Sequence[WindowSampl
                 groups=tuple(groups_of(exchange)), tick_ns=tick_ns)
 
 
-def stored(trial: TraceTrial, folder: Path) -> View:
-    """The view of a trial from the files of its run. Raises FirstFlightError."""
+def read_view(trial: TraceTrial, folder: Path) -> View:
+    """Read the view of a trial from the files of its run. Raises FirstFlightError."""
     client, server = (read_trial_file(capture_path(folder, trial.id, side))
                       for side in ("client", "server"))
     path = trial_file_path(folder, trial.id, WINDOW_FILE)

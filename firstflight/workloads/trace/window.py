@@ -8,8 +8,8 @@ from dataclasses import dataclass, fields
 
 from firstflight.base.errors import FirstFlightError
 
-WINDOW_FILE = "window.csv"  # as engines name it
-# TCP_CA_Open: no loss is being recovered from; by fast retransmission; by a timeout.
+WINDOW_FILE = "window.csv"  # the name by which guests return it
+# States of congestion control (TCP_CA_Open, …): no recovery, by fast retransmission, by a timeout.
 OPEN, RECOVERY, LOSS = 0, 3, 4
 LEAST_RTO_US = 1000  # a tick of the kernel's clock at HZ = 1000: no timer is shorter
 INFINITE = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
@@ -17,29 +17,26 @@ INFINITE = 0x7FFFFFFF  # TCP_INFINITE_SSTHRESH
 
 @dataclass(frozen=True)
 class WindowSample:
-    """What TCP knew at one time, as server.py's SAMPLE_FIELDS has it.
+    """What TCP knew at one time, in the order of server.py's SAMPLE_FIELDS.
 
-    time_ns: since the epoch, the clock of the captures. state: of congestion
-    control, TCP_CA_Open (0) to TCP_CA_Loss (4). Windows and counts in
-    segments. app_limited: whether the last sending was limited by the
-    application. notsent_bytes: in the send buffer, not sent yet.
+    Windows and counts are in segments.
     """
 
-    time_ns: int
-    state: int
+    time_ns: int  # since the epoch, by the clock of the captures
+    state: int  # of congestion control, TCP_CA_Open (0) to TCP_CA_Loss (4)
     cwnd: int
     ssthresh: int
     unacked: int
     sacked: int
     lost: int
     retransmitted: int
-    rtt_us: int
+    rtt_us: int  # smoothed
     rto_us: int
     total_retransmissions: int
-    app_limited: int
-    notsent_bytes: int
+    app_limited: int  # whether the application limited the last sending
+    notsent_bytes: int  # in the send buffer, not sent yet
     mss: int
-    send_window_bytes: int
+    send_window_bytes: int  # that the peer offers
 
     @property
     def in_flight(self) -> int:
@@ -47,8 +44,8 @@ class WindowSample:
         return self.unacked - self.sacked - self.lost + self.retransmitted
 
 
-def limit(ssthresh: int) -> str:
-    """A slow start threshold as people write it."""
+def format_ssthresh(ssthresh: int) -> str:
+    """A slow start threshold as text; "∞" where there is none."""
     return "∞" if ssthresh == INFINITE else str(ssthresh)
 
 
@@ -56,11 +53,11 @@ FIELDS = tuple(column.name for column in fields(WindowSample))
 
 
 class WindowError(FirstFlightError):
-    """A file of samples is not what it should be."""
+    """A file of samples is damaged."""
 
 
 def _number(text: str) -> int:
-    """A number of the kernel's, which is never negative or beyond 63 bits. Raises ValueError."""
+    """Read a number that the kernel gave: not negative, and below 2⁶³. Raises ValueError."""
     number = int(text)
     if not 0 <= number < 1 << 63:
         raise ValueError(f"{text[:40]} is none of a kernel's")
@@ -68,7 +65,7 @@ def _number(text: str) -> int:
 
 
 def parse(content: bytes, name: str) -> tuple[WindowSample, ...]:
-    """The samples of a window.csv, one at least. Raises WindowError naming it."""
+    """The samples of a window.csv, at least one. Raises WindowError with the file's name."""
     try:
         rows = csv.reader(io.StringIO(content.decode("ascii")))
         if tuple(next(rows, ())) != FIELDS:

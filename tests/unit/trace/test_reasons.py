@@ -14,7 +14,7 @@ from firstflight.workloads.trace import reasons
 from firstflight.workloads.trace.reasons import TraceWhatIfs
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.trial import TraceTrial
-from firstflight.workloads.trace.view import stored, view_of
+from firstflight.workloads.trace.view import read_view, view_of
 from tests.golden import exchanges, stored_trace
 from tests.golden.reasons import saves
 from tests.golden.trace_reasons import ONE, asked
@@ -74,7 +74,7 @@ def test_a_last_response_in_one_flight_has_no_what_if_trials() -> None:
 
 def test_the_link_is_idle_while_a_last_response_is_not_being_sent() -> None:
     """Two writes with a pause between them are one response: the pause is idle, too."""
-    view = stored(stored_trace.trial("idle-linux-iw10"), stored_trace.RUN)
+    view = read_view(stored_trace.trial("idle-linux-iw10"), stored_trace.RUN)
     assert [len(flight) for flight in view.last_flights()] == [10, 16, 10, 11]
     sending_ms = sum(segment.frame_bytes for segment in view.sends) * 8 / 100_000  # at 100 Mbit/s
     took_ms = view.finish_s() * 1000 - (view.sends[0].time_ns - view.start_ns) / 1e6

@@ -164,7 +164,7 @@ def test_a_sender_that_stops_early_unsettles_the_rules(early: bool) -> None:
     sent: Any = [SimpleNamespace(end_with_fin=2897)]
     state: Any = SimpleNamespace(
         groups=[SendGroup(0, None, sends=sent)], candidates=[rules], una=1, outstanding_end=1449,
-        _after=lambda _: SimpleNamespace(cwnd=2),
+        _sample_after=lambda _: SimpleNamespace(cwnd=2),
         was_clean=True, was_full=False, _tick=lambda _: 7, _apply=lambda *_: None,
         _shows_disorder=lambda _: False, _unsettle=lambda: hints.append(True))
     _Replayer._take(state, 0)
@@ -220,7 +220,7 @@ def hints(group: SendGroup, una: int = 1449, end: int = 2897) -> bool:
 @pytest.mark.parametrize(("group", "hint"), [
     (SendGroup(0, 2897, 500), False), (SendGroup(0, 2897, 500, sacked=True), True),
     (SendGroup(0, 1449, 500), True), (SendGroup(0, 1449, 501), False),  # a window update
-    (SendGroup(0, 1449, 500, carries=True), False), (SendGroup(0, 1, 501), True)])
+    (SendGroup(0, 1449, 500, carries_data=True), False), (SendGroup(0, 1, 501), True)])
 def test_a_selective_repeated_or_old_acknowledgement_hints_at_a_gap(group: SendGroup,
                                                                     hint: bool) -> None:
     assert hints(group) == hint
@@ -444,8 +444,9 @@ def test_a_sample_comes_after_a_moment_of_its_time_that_it_shows(
 def test_the_sample_before_a_moment_is_earlier_and_the_one_after_may_be_at_it(
         time_ns: int, before: str, after: str) -> None:
     """Of two samples at the moment itself, the newest one shows what it brought."""
-    state: Any = SimpleNamespace(samples="abcd", times=[10, 20, 20, 30])
-    assert (_Replayer._before(state, time_ns), _Replayer._after(state, time_ns)) == (before, after)
+    state: Any = SimpleNamespace(samples="abcd", sample_times=[10, 20, 20, 30])
+    found = _Replayer._sample_before(state, time_ns), _Replayer._sample_after(state, time_ns)
+    assert found == (before, after)
 
 
 @pytest.mark.parametrize(("ack", "rto", "unsure"), [(None, 200, False), (1449, 300, False),
@@ -454,8 +455,9 @@ def test_the_timeout_is_the_one_before_a_write_or_after_an_acknowledgement(
         ack: int | None, rto: int, unsure: bool) -> None:
     made: Any = rules_of(10)
     state: Any = SimpleNamespace(
-        unsure=unsure, window_scale=7, written=1, _before=lambda _: SimpleNamespace(rto_us=200_999),
-        _after=lambda _: SimpleNamespace(rto_us=300_000, notsent_bytes=0))
+        unsure=unsure, window_scale=7, written=1,
+        _sample_before=lambda _: SimpleNamespace(rto_us=200_999),
+        _sample_after=lambda _: SimpleNamespace(rto_us=300_000, notsent_bytes=0))
     _Replayer._apply(state, made, SendGroup(0, ack, 500), [], 77)
     assert (made.rto, made.recovering) == (rto, unsure)
     assert made.peer_window_bytes == (INFINITE if ack is None else 500 << 7)
@@ -470,7 +472,7 @@ def test_the_rules_know_whether_data_is_left_to_send(ack: int | None, notsent: i
     made: Any = rules_for("cwv", False, 10, MSS, 0)
     known = SimpleNamespace(rto_us=200_000, notsent_bytes=notsent)
     state: Any = SimpleNamespace(unsure=False, window_scale=7, written=written,
-                                 _before=lambda _: known, _after=lambda _: known)
+                                 _sample_before=lambda _: known, _sample_after=lambda _: known)
     sent: Any = [SimpleNamespace(end_with_fin=end) for end in (1449, 2897)]
     _Replayer._apply(state, made, SendGroup(0, ack, 500, sends=sent), sent, 77)
     assert made.unjudged == (77, 200, left)
@@ -575,7 +577,7 @@ def restarts(idle: int, outstanding_end: int, flight: int = 4, **after: int) -> 
         trial=trial("idle-linux-iw10"), groups=[SendGroup(7, None)], last_send=10, candidates=[],
         outstanding_end=outstanding_end, restarts=[], is_shown=True, is_settled=True,
         _flight=lambda place: [None] * flight,
-        _before=lambda _: sample(40, rto_us=200_999), _after=lambda _: after_write)
+        _sample_before=lambda _: sample(40, rto_us=200_999), _sample_after=lambda _: after_write)
     _Replayer._note_restart(state, 0, 10 + idle)
     found: list[Restart] = state.restarts
     return found

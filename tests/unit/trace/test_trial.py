@@ -28,7 +28,7 @@ from firstflight.study.traces import KIND
 from firstflight.testbed.hosts.http_messages import parse_writes
 from firstflight.workloads.trace import findings
 from firstflight.workloads.trace.analysis import Views, row_of
-from firstflight.workloads.trace.findings import _judged
+from firstflight.workloads.trace.findings import _judge_claim
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.scenario import (TABLES, TAKEN, TraceClaim, TraceCurve,
                                                   TraceScenario)
@@ -585,7 +585,7 @@ def claim(expects: str, published: float | None = None, within: float | None = N
     ("alike", None, (104, 100), REPRODUCED), ("alike", None, (106, 100), NOT_REPRODUCED)])
 def test_two_curves_are_judged_by_direction_or_within_a_tolerance(
         expects: str, within: float | None, numbers: tuple[float, float], word: str) -> None:
-    assert _judged(claim(expects, within=within), numbers) == (word, "")
+    assert _judge_claim(claim(expects, within=within), numbers) == (word, "")
 
 
 @pytest.mark.parametrize("numbers, word, said", [
@@ -597,32 +597,33 @@ def test_two_curves_are_judged_by_direction_or_within_a_tolerance(
     ((0, 0), NOT_REPRODUCED, ": 0 % less, published 20 %")])
 def test_a_published_reduction_is_reproduced_within_its_tolerance(numbers: tuple[float, float],
                                                                   word: str, said: str) -> None:
-    assert _judged(claim("less", 20, 6), numbers) == (word, said)
+    assert _judge_claim(claim("less", 20, 6), numbers) == (word, said)
 
 
 @pytest.mark.parametrize("first, word", [(95, REPRODUCED), (106, NOT_REPRODUCED)])
 def test_a_published_difference_of_0_is_reproduced_within_its_tolerance(first: float,
                                                                         word: str) -> None:
-    assert _judged(claim("less", 0, 5), (first, 100))[0] == word
+    assert _judge_claim(claim("less", 0, 5), (first, 100))[0] == word
 
 
 @pytest.mark.parametrize("number, word", [(12, REPRODUCED), (8, REPRODUCED), (12.1, NOT_REPRODUCED),
                                           (7.9, NOT_REPRODUCED)])
 def test_a_curves_number_is_reproduced_within_the_published_tolerance(number: float,
                                                                       word: str) -> None:
-    assert _judged(claim("is", 10, 2), (number,)) == (word, ", published 10")
+    assert _judge_claim(claim("is", 10, 2), (number,)) == (word, ", published 10")
 
 
 @pytest.mark.parametrize("number, word", [(12, REBUILT), (12.1, NOT_REPRODUCED)])
 def test_a_number_that_the_scenario_puts_in_is_rebuilt_and_not_reproduced(number: float,
                                                                           word: str) -> None:
     put_in = replace(claim("is", 10, 2), rebuilt=True)
-    outcome, words = _judged(put_in, (number,))
+    outcome, words = _judge_claim(put_in, (number,))
     assert (qualify(put_in, Statement("", words, outcome)).outcome, words) == (word, ", 10 put in")
 
 
 def test_a_published_increase_is_compared_in_percent() -> None:
-    assert _judged(claim("more", 20, 6), (126, 100)) == (REPRODUCED, ": 26 % more, published 20 %")
+    said = ": 26 % more, published 20 %"
+    assert _judge_claim(claim("more", 20, 6), (126, 100)) == (REPRODUCED, said)
 
 
 def test_a_rebuilt_comparison_of_two_curves_is_refused() -> None:
