@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Measure one batch of trials on this machine, for a cluster: a batch in, its judged rows out.
+"""Measure one batch of trials on this machine, for a cluster.
 
     batch.py --kernel FILE --kernels FOLDER --sites FOLDER <batch >result
-                                             one guest measures it (runs/batches.py)
-    batch.py --versions                      what a measurement depends on here, as JSON
+                              one guest measures the batch; the result has its judged rows
+                              (runs/batches.py has both formats)
+    batch.py --versions       print the versions of the tools here, as JSON
 
-runs/cluster/node.py starts it on every machine of a cluster, from a copy of the project
+runs/cluster/node.py starts this program on every machine of a cluster, from a copy of the project
 that was sent there.
 """
 
@@ -21,7 +22,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
 
-# Python puts this file's own folder first, and what it imports stands above.
+# Python looks for modules in this file's folder; the packages stand in the project's folder.
 sys.path[0] = str(Path(__file__).resolve().parent.parent.parent)
 
 from firstflight.base import errors
@@ -58,8 +59,12 @@ def make_parser() -> Parser:
 
 def measure(content: bytes, kernel: Path, kernels: Path | None = None,
             sites: Path | None = None) -> bytes:
-    """The result of a batch. Raises FirstFlightError."""
-    def named(name: str) -> Path:
+    """The result of a batch.
+
+    kernel: of trials that name none. kernels: the folder of named kernels, None without any.
+    sites: the folder of recorded sites, None for this user's. Raises FirstFlightError.
+    """
+    def find_named(name: str) -> Path:
         linux = kernels / name / "linux" if kernels else None
         if linux is None or not re.fullmatch(KERNEL_NAME, name) or not linux.is_file():
             raise KernelMissing(f"there is no kernel {name}: ./install.sh --kernel {name} … builds"
@@ -70,8 +75,9 @@ def measure(content: bytes, kernel: Path, kernels: Path | None = None,
             free_processor() as processor, engine_errors(), \
             (site_store.within(sites) if sites else nullcontext()):
         try:
-            return batches.measure(content, UmlEngine(kernel, 1, processor, named), registry.kind,
-                                    provenance.machine(), Path(folder))
+            engine = UmlEngine(kernel, 1, processor, find_named)
+            return batches.measure(content, engine, registry.kind, provenance.machine(),
+                                   Path(folder))
         except ValueError as error:
             raise FirstFlightError(str(error)) from error
 
@@ -85,7 +91,9 @@ def free_processor() -> Iterator[int | None]:
     for processor in sorted(os.sched_getaffinity(0)):
         with socket.socket(socket.AF_UNIX) as held:
             try:
-                held.bind(f"\0first-flight-processor{processor}")  # a name, and no file
+                # After a zero byte stands a name that is no file. It is free again when this
+                # process ends.
+                held.bind(f"\0first-flight-processor{processor}")
             except OSError:
                 continue
             yield processor

@@ -30,8 +30,8 @@ def is_requested(request: Request) -> bool:
 
 def run(request: Request) -> int:
     """Draw and print how stored runs differ from the first. Raises UsageError."""
-    # What compares and renders, which no other command loads.
-    from firstflight.commands.stored import of_stranger
+    # These compare and render, and are slow to import.
+    from firstflight.commands.stored import report_contradictions
     from firstflight.findings.render import text
     from firstflight.study import compared_runs
 
@@ -44,7 +44,7 @@ def run(request: Request) -> int:
 
     names = compared_runs.names(folders)
     output = request.output
-    with of_stranger(folders[-1]):
+    with report_contradictions(folders[-1]):
         report = compared_runs.report([(names[folder], registry.stored_run(folder)[1])
                                        for folder in folders])
         written = [*draw(report, output), *export.write_files(output, report)]
@@ -56,9 +56,9 @@ def run(request: Request) -> int:
 
 
 def draw(report: Report, output: Output) -> Sequence[Path]:
-    """Draw the comparison if figures are wanted; the paths of what was written."""
+    """Draw the comparison if figures are wanted; return the paths of the files written."""
     if not output.draw:
         return ()
-    from firstflight.findings import drawing  # and with it matplotlib: only where it draws
+    from firstflight.findings import drawing  # imports matplotlib, which is slow
     images = drawing.images(report, output.formats)
     return drawing.save(report.name, images, output.figures, output.formats)

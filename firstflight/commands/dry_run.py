@@ -10,27 +10,27 @@ from firstflight.runs.kinds import AnyStudy, Overrides, memory_mb_of
 from firstflight.testbed.engine_errors import engine_errors
 from firstflight.testbed.network.commands import commands_of
 
-DRY_RUN_LISTED = 20
+MOST_LISTED = 20  # trials
 
 
 def dry_run(study: AnyStudy, measuring: Measuring, overrides: Overrides) -> None:
     """Print what a run would do.
 
-    Raises CannotError, as a run does, for more guests than this machine can have and for a kernel
-    that a flag names and that is not there.
+    Raises CannotError where a run would: for more guests than this machine can have, and for a
+    missing kernel that a flag names.
     """
     with engine_errors():
         engine, jobs = plan_engine(measuring, memory_mb_of(study.trials))
 
-    if "kernel" in overrides.lists:  # looking for one loads what boots guests
-        from firstflight.commands.runners import check_kernels
+    if "kernel" in overrides.lists:
+        from firstflight.commands.runners import check_kernels  # imports all that boots guests
         check_kernels(overrides)
 
     print(f"{study.head.name}: {len(study.trials)} trials")
-    for trial in study.trials[:DRY_RUN_LISTED]:
+    for trial in study.trials[:MOST_LISTED]:
         print(f"  {trial.id}")
-    if len(study.trials) > DRY_RUN_LISTED:
-        print(f"  … and {len(study.trials) - DRY_RUN_LISTED} more")
+    if len(study.trials) > MOST_LISTED:
+        print(f"  … and {len(study.trials) - MOST_LISTED} more")
     if study.trials:
         print("commands of the first trial:")
         for command in commands_of(study.trials[0].job(), study.head.sysctls):

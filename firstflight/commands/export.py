@@ -18,7 +18,7 @@ if TYPE_CHECKING:  # a dry run loads no findings
     from firstflight.findings.findings import Report
 
 STDOUT = "-"
-NAME = "{name}"  # in a file's name: the scenario's
+NAME = "{name}"  # stands in a file's name for the name of the scenario
 
 
 def write_files(output: Output, report: Report) -> list[Path]:
@@ -33,8 +33,8 @@ def write_files(output: Output, report: Report) -> list[Path]:
     for form, place in output.exports:
         if place != STDOUT:
             path = Path(place)
-            written.append(files.write(path.with_name(path.name.replace(NAME, report.name)),
-                                       data.exported(form, report)))
+            named = path.with_name(path.name.replace(NAME, report.name))
+            written.append(files.write(named, data.exported(form, report)))
     return written
 
 
@@ -42,9 +42,13 @@ def print_data(output: Output, report: Report) -> bool:
     """Print the findings where standard output is requested; False if its reader has left."""
     from firstflight.findings.render import data
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(encoding="utf-8")  # as files are, whatever the locale
-    return all([print_while_read(data.exported(form, report).rstrip("\n"))
-                for form, place in output.exports if place == STDOUT])
+        sys.stdout.reconfigure(encoding="utf-8")  # whatever the locale, as in files
+
+    was_read = True
+    for form, place in output.exports:
+        if place == STDOUT:
+            was_read = print_while_read(data.exported(form, report).rstrip("\n")) and was_read
+    return was_read
 
 
 def print_text(output: Output, text: str) -> bool:

@@ -1,4 +1,4 @@
-"""--fail-if: whether its conditions hold on what was measured, and the exit status for that."""
+"""--fail-if: judges the conditions by what was measured, and chooses the exit status."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from firstflight.commands.request import Output
 def judge(output: Output, source: Source, was_read: bool) -> int:
     """Print whether each condition holds; return the exit status.
 
-    source: of the numbers that the conditions name. was_read: whether what was printed before it
-    was read. Raises UndeterminedError once the others are printed.
+    source: gives the numbers that the conditions name. was_read: whether the report, which was
+    printed before, was read. Raises UndeterminedError where a condition cannot be judged; by then
+    the other conditions are printed.
     """
     lines, is_met, undetermined = [], False, None
     for condition in output.conditions:

@@ -1,4 +1,4 @@
-"""What the command line says of itself: its help, examples, and words that people type instead."""
+"""The texts of the command line's help: its frame, examples, and flags that people guess wrong."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ exit status: 0 verified · 1 failed · 2 usage · 3 a verdict failed ·
 141 the output pipe was closed
 """
 
-# What people type, and what there is.
+# What people type, and the flag that there is, with a value for an example; or a sentence.
 SYNONYMS: dict[str, str | tuple[str, str]] = {
     **dict.fromkeys(("--initcwnd", "--iws", "--window", "--windows", "--initial-window", "--cwnd",
                      "--icw", "-w"), ("--iw", "10,20")),

@@ -1,6 +1,6 @@
-"""How a program begins: with the system's Python, and Ctrl-C ends it without a traceback.
+"""How a program begins: with the system's Python, and so that Ctrl-C ends it without a traceback.
 
-Imports as good as nothing.
+This module imports next to nothing, so that it is in force before anything can be interrupted.
 """
 
 from __future__ import annotations
@@ -9,11 +9,12 @@ import os
 import signal
 import sys
 
-PYTHON = "/usr/bin/python3"  # has the packages; another one may come first on the PATH
+PYTHON = "/usr/bin/python3"  # has the packages; another Python may come first on the PATH
 
 
 def quietly(program: str) -> None:
-    """End quietly when interrupted, until base.main.run_main takes over."""
+    """End quietly when interrupted, until base.main.run_main takes over. Restarts another Python.
+    """
     if sys.executable != PYTHON and os.access(PYTHON, os.X_OK):
         os.execv(PYTHON, [PYTHON, *sys.argv])
 
@@ -24,4 +25,4 @@ def quietly(program: str) -> None:
 
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:
         signal.signal(signal.SIGINT, leave)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # run.sh keeps it back so far
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGINT})  # run.sh starts us with it blocked

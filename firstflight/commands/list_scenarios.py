@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from firstflight.base import errors
 from firstflight.base.errors import FirstFlightError, UsageError
@@ -25,8 +25,9 @@ def is_requested(request: Request) -> bool:
 def run(request: Request) -> int:
     """Print what each scenario claims; a broken file is reported, and the others are listed.
 
-    With words only of those in whose file each of them begins a word. Returns the exit status:
-    USAGE where a file is broken. Raises UsageError where no file has the words.
+    With words on the command line, a scenario is listed if its file has them all, each at the
+    beginning of a word. Returns the exit status: USAGE where a file is broken. Raises UsageError
+    where no file has the words.
     """
     words = request.list_words or ()
     status, names, listed = errors.OK, scenario_file.names(), 0
@@ -35,8 +36,7 @@ def run(request: Request) -> int:
     for name in names:
         try:
             file = scenario_file.find(name)
-            if all(re.search(rf"(?i)(?<![a-z]){re.escape(word)}", f"{name} {file.text}")
-                   for word in words):
+            if _has_words(f"{name} {file.text}", words):
                 print(escaped(f"{name:<{width}}  {file.head().claim}"))
                 listed += 1
         except FirstFlightError as error:
@@ -47,3 +47,8 @@ def run(request: Request) -> int:
         raise UsageError(f"--list: no scenario has {' and '.join(words)} in its file;"
                          f" ./run.sh --list alone shows all {len(names)}")
     return status
+
+
+def _has_words(text: str, words: Sequence[str]) -> bool:
+    """Whether each word begins a word of the text, in capitals or not."""
+    return all(re.search(rf"(?<![a-z]){re.escape(word)}", text, re.IGNORECASE) for word in words)

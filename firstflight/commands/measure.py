@@ -1,4 +1,4 @@
-"""Measuring the studies of a command line: records, a page, figures and text."""
+"""Measures the studies of a command line, and shows each as a page, as figures and as text."""
 
 from __future__ import annotations
 
@@ -24,9 +24,10 @@ from firstflight.runs.measuring import MeasureOptions, measure
 from firstflight.runs.results import provenance
 from firstflight.runs.results.records import FAIL
 
-OWN_CAPTURES = 64  # trials of a question by flags whose packets are all kept
-MANY_RECORDS = 1000  # which take seconds to draw
-MOST_NAMES = 3  # figures of a folder that a line names; more are counted
+# A question by flags with at most so many trials keeps the packets of all of them.
+MOST_CAPTURED_TRIALS = 64
+MANY_RECORDS = 1000  # so many take seconds to draw
+MOST_NAMES = 3  # figures of a folder that a line names; more are only counted
 PICTURES = {".png", ".svg", ".pdf"}
 
 
@@ -44,7 +45,10 @@ def run_study(study: AnyStudy, request: Request) -> int:
 
 def measure_study(study: Study[S, T, R], request: Request,
                   refining: Refining[T, R] | None = None) -> RunData[R]:
-    """Measure one scenario; return its run. refining: how it gives an early answer."""
+    """Measure one scenario; return its run.
+
+    refining: how an answer is given before all is measured; None for no early answer.
+    """
     with engine_errors(), measurer_for(study, request.measuring) as measurer:
         return measure(study, measurer, options_of(study, request, refining))
 
@@ -52,14 +56,15 @@ def measure_study(study: Study[S, T, R], request: Request,
 def show(study: AnyStudy, run: AnyRun, output: Output, source: Source | None = None) -> int:
     """Write the page and figures of a run, then print its report; return the exit status.
 
-    Files come first, so that a reader who leaves early (`| head`) loses only text. source: of the
-    numbers of --fail-if, the run's means without one.
+    Files come first, so that a reader who leaves early (`| head`) loses only text. source: gives
+    the numbers that --fail-if names; None for the means of the run.
     """
     if len(run.records) >= MANY_RECORDS and not output.quiet:
         say(f"{study.head.name}: measured; now its figures and its page are made")
     report = study.report(run)
-    written = [run.folder / name for name in (runs.TRIALS_CSV, runs.WHAT_IF_CSV)
-               if name == runs.TRIALS_CSV or run.what_ifs]
+    written = [run.folder / runs.TRIALS_CSV]
+    if run.what_ifs:
+        written.append(run.folder / runs.WHAT_IF_CSV)
     lost: list[WriteError] = []
 
     def keep(save: Callable[[], list[Path]]) -> None:
@@ -68,6 +73,7 @@ def show(study: AnyStudy, run: AnyRun, output: Output, source: Source | None = N
             written.extend(save())
         except WriteError as error:
             lost.append(error)
+
     keep(lambda: export.write_files(output, report))
     undrawn = ""
     if output.draw:
@@ -75,19 +81,24 @@ def show(study: AnyStudy, run: AnyRun, output: Output, source: Source | None = N
         pictures: dict[str, bytes] = {}
         is_drawn = study.whole or any(finding.bars for finding in report.findings)
         if is_drawn:
-            from firstflight.findings import drawing  # imports matplotlib, so only where it draws
-            images = drawing.images(report, tuple(dict.fromkeys(("png", *output.formats))))
+            from firstflight.findings import drawing  # imports matplotlib, which is slow
+            formats = tuple(dict.fromkeys(("png", *output.formats)))  # the page shows PNG
+            images = drawing.images(report, formats)
+
+            # In the project's folder a part of a scenario would replace the whole scenario's.
             is_apart = not study.whole and output.figures == PROJECT / "figures"
-            folder = run.folder if is_apart else output.figures  # the whole scenario's stay
+            folder = run.folder if is_apart else output.figures
             keep(lambda: drawing.save(report.name, images, folder, output.formats))
             pictures = drawing.for_page(images)
         else:
             undrawn = f"{not_drawn(report, Path(os.path.relpath(run.folder)))}\n"
         undrawn += text.some_not_drawn(report)
         keep(lambda: [page.write(run.folder, report, pictures)])
-    rendered = (text.text if output.full else text.brief)(report, terminal_width())
-    was_read = export.print_text(
-        output, f"{rendered}{files_written(written, output.full)}\n{undrawn}")
+
+    render = text.text if output.full else text.brief
+    shown = (f"{render(report, terminal_width())}{files_written(written, output.full)}\n"
+             f"{undrawn}")
+    was_read = export.print_text(output, shown)
     was_read = export.print_data(output, report) and was_read
     for error in lost:
         say(f"run.sh: {error}")
@@ -99,7 +110,10 @@ def show(study: AnyStudy, run: AnyRun, output: Output, source: Source | None = N
 
 
 def files_written(written: Sequence[Path], full: bool) -> str:
-    """Lines that name the files that were written, one for each folder."""
+    """Lines that name the files that were written, one for each folder.
+
+    full: whether every table was printed; if not, the first line says where all tables are.
+    """
     folders: dict[Path, list[Path]] = {}
     for path in written:
         folders.setdefault(path.parent, []).append(path)
@@ -124,9 +138,10 @@ def options_of(study: AnyStudy, request: Request, refining: Refining[T, R] | Non
                ) -> MeasureOptions:
     """Where and how to measure, and what run.json records of the command and the machine.
 
-    A question with few trials keeps all their packets, so that the trial that shows most is drawn.
+    A question with few trials keeps the packets of all of them: its report draws the trial that
+    shows most, which is known only at the end.
     """
-    is_small_question = request.own and len(study.trials) <= OWN_CAPTURES
+    is_small_question = request.own and len(study.trials) <= MOST_CAPTURED_TRIALS
     measuring = request.measuring
     of_machine = provenance.of_this_machine(PROJECT, any(map(site_of, study.trials)))
     return MeasureOptions(
@@ -137,7 +152,9 @@ def options_of(study: AnyStudy, request: Request, refining: Refining[T, R] | Non
 
 
 def status_of(run: AnyRun) -> int:
-    """The exit status by the records: CANNOT where every trial was skipped, FAILED, VERDICT, OK."""
+    """The exit status that the records give: CANNOT where every trial was skipped, else FAILED
+    where one failed, else VERDICT where a verdict failed, else OK.
+    """
     if run.records and all(record.was_skipped for record in run.records):
         return errors.CANNOT
     if not all(record.ok or record.failed_as_expected for record in run.records):

@@ -26,7 +26,7 @@ def is_requested(request: Request) -> bool:
 def run(request: Request) -> int:
     """Write a scenario to begin with, NAME.toml in the current folder. Raises UsageError."""
     assert request.new is not None
-    # This refuses a wrong name.
+    # Refuses a name that a scenario cannot have, before a file is written.
     content = registry.own_question(request.new, Overrides({})).head.text
     path = Path(f"{request.new}.toml")
     if os.path.lexists(path):

@@ -32,9 +32,9 @@ def is_requested(request: Request) -> bool:
 
 
 def run(request: Request) -> int:
-    """Print what window a server uses, by one connection to it; by none with --dry-run.
+    """Print what window a server uses, by one connection to it.
 
-    Raises UsageError.
+    With --dry-run it opens none. Raises UsageError.
     """
     from firstflight.probe import verdict  # only where it is requested
     assert request.probe is not None
@@ -50,9 +50,10 @@ def run(request: Request) -> int:
 
 
 def observe(address: str, url: SplitResult) -> ProbedConnection:
-    """The one connection to a server. Raises CannotError, FirstFlightError.
+    """Open one connection to a server; return what was observed on it.
 
-    address: the URL as it was typed, for messages.
+    address: the URL as it was typed, for messages. Raises CannotError without the right to probe,
+    FirstFlightError where the server does not answer with a page.
     """
     from firstflight.probe import client  # only where it is requested
     if client.is_this_machine(url):
@@ -96,15 +97,16 @@ def show(probed: ProbeResult, address: str, output: Output) -> int:
 def values_of(probed: ProbeResult) -> dict[str, object]:
     """The result as JSON.
 
-    iw: the initial window, in segments; a bound of it where at_least or at_most, null where
-    nothing is known of it.
+    iw is the initial window, in segments. Where at_least or at_most is true, it is only a bound of
+    the window, whose ends are iw_least and iw_most. What is not known is null.
     """
     least, most = probed.window_ends
+    has_upper_bound = least is None or (most is not None and most != least)
     return {"iw": most if least is None else least, "at_least": most is None,
-            "at_most": least is None or most is not None and most != least, "iw_least": least,
-            "iw_most": most, "segments": probed.segments, "rtt_ms": probed.rtt_ms,
-            "mss_bytes": probed.mss, "response_bytes": probed.size_bytes,
-            "captured": probed.is_captured, "lost": probed.lost, "limit": probed.limit}
+            "at_most": has_upper_bound, "iw_least": least, "iw_most": most,
+            "segments": probed.segments, "rtt_ms": probed.rtt_ms, "mss_bytes": probed.mss,
+            "response_bytes": probed.size_bytes, "captured": probed.is_captured,
+            "lost": probed.lost, "limit": probed.limit}
 
 
 def report_of(probed: ProbeResult, address: str) -> Report:
@@ -122,7 +124,8 @@ def report_of(probed: ProbeResult, address: str) -> Report:
         answer=Answer(lines[0], values={"url": address, **values}))
 
 
-NUMBERS = ("iw", "segments", "rtt_ms", "mss_bytes", "response_bytes")  # of a condition
+# The numbers that a condition of --fail-if may name.
+NUMBERS = ("iw", "segments", "rtt_ms", "mss_bytes", "response_bytes")
 
 
 @dataclass(frozen=True)
@@ -132,11 +135,14 @@ class OfProbe:
     probed: ProbeResult
 
     def ends(self, mean: Mean) -> tuple[float, float]:
-        """The least and the largest value that it may have. Raises UndeterminedError."""
+        """The least and the largest value that a number may have.
+
+        mean: the number as a condition names it. Raises UndeterminedError where it is not known.
+        """
         if mean.column == "iw":
             least, most = self.probed.window_ends
-            windows = QUANTITIES["initcwnd"]
-            return least or windows.lowest, most or windows.highest
+            possible = QUANTITIES["initcwnd"]
+            return least or possible.lowest, most or possible.highest
         value = values_of(self.probed)[mean.column]
         if not isinstance(value, (int, float)):
             raise UndeterminedError("the probe did not learn it")

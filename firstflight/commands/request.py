@@ -35,7 +35,7 @@ class Measuring:
     jobs: int | None = None
     # The address of a Dask cluster's scheduler; None to measure on this machine.
     cluster: str | None = None
-    # Of everything that is drawn at random.
+    # The seed of everything that is drawn at random.
     seed: int = 1
     results: Path = PROJECT / "results"
     # Begin a new run even where an interrupted one could be resumed.
@@ -51,7 +51,7 @@ class Output:
     """What is shown of what was measured, and where it is written."""
 
     exports: Sequence[Export] = ()
-    # Those of --fail-if: where one holds, the exit status says so.
+    # The conditions of --fail-if: where one holds, the exit status says so.
     conditions: Sequence[Condition] = ()
     # The folder and the formats of figures.
     figures: Path = PROJECT / "figures"
@@ -67,16 +67,17 @@ class Output:
 class OwnServer:
     """The user's own server as it was typed; None or () for what was not given."""
 
-    # What starts it, as in a shell, with {p} for its port.
+    # The command that starts it, as in a shell, with {p} for its port.
     command: str | None = None
-    # What it may read; it starts in the first.
+    # The folders that it may read; it starts in the first of them.
     folders: Sequence[Path] = ()
-    # It is ready once it answers this path.
+    # The path that it answers once it is ready.
     ready: str | None = None
-    # What is fetched, with {size} for the number of bytes.
+    # The path that is fetched, with {size} for the number of bytes.
     url_path: str | None = None
-    # A file with the root of its certificate, and the name in that certificate.
+    # The file with the root of its certificate.
     ca: Path | None = None
+    # The name in its certificate.
     name: str | None = None
 
     @property
@@ -93,9 +94,9 @@ class UsersRequest:
     """--users: which window for the users of a file?"""
 
     file: Path
-    # Which field of a log is the RTT; None for the one that is named so.
+    # The field of a log that has the RTT; None for the field whose name says so.
     rtt_field: RttField | None = None
-    # Of a log take only the first request of each connection.
+    # Whether only the first request of each connection is taken from a log.
     first_requests: bool = False
     # How many users are measured under each window.
     trials: int = TRIALS
@@ -108,17 +109,17 @@ class PageRequest:
     # A HAR file or a list of objects; None where the page is made of `objects` equal ones.
     file: Path | None = None
     objects: int | None = None
-    # Of a HAR only the objects of these hosts; () for all.
+    # The hosts whose objects are taken from a HAR; () for all of its hosts.
     mine: Sequence[str] = ()
-    # The size of a made page's document; None for that of its objects.
+    # The size of the document of a page of equal objects; None if it is as large as an object.
     document_bytes: int | None = None
-    # How many connections to a host the browser opens; () for as many as browsers do.
+    # How many connections to a host the client opens; () for as many as browsers do.
     connections: Sequence[int] = ()
-    # What loads it: "libcurl" or "chromium"; None for libcurl.
+    # The program that loads the page: "libcurl" or "chromium"; None for libcurl.
     client: str | None = None
-    # The page of a folder; None for its index.
+    # The path of the page in a folder; None for the folder's index.
     url_path: str | None = None
-    # Whether a HAR's answers wait in a browser as its servers did.
+    # Whether a browser waits for each answer of a HAR as long as its server took.
     with_server_time: bool = True
 
 
@@ -128,13 +129,13 @@ class Request:
 
     # What to measure: names of scenarios, or paths of files; () for a question by flags.
     scenarios: Sequence[str] = ()
-    # Whether a network, a page or a name is given without a scenario: a question by flags.
+    # Whether it is a question by flags: a network, a page or a name without a scenario.
     own: bool = False
-    # Its name; None for "own".
+    # The name of that question; None for "own".
     name: str | None = None
     # What the flags set in place of a scenario's values.
     overrides: Overrides = Overrides({})
-    # --sample 1/N: measure one in so many of a scenario's networks or clients; None for all.
+    # N of --sample 1/N: one in N of a scenario's networks or clients is measured; None for all.
     one_in: int | None = None
     own_server: OwnServer = OwnServer()
     # Whether a scenario's file may name a command that is run.
@@ -146,8 +147,8 @@ class Request:
     measuring: Measuring = Measuring()
     output: Output = Output()
 
-    # The part of each command, None where its flag is not given. Of --list these are the words
-    # that a scenario's file has to contain.
+    # What each command needs; None where its flag is not given. --list needs the words that a
+    # scenario's file has to contain.
     list_words: Sequence[str] | None = None
     new: str | None = None
     check: str | None = None

@@ -41,7 +41,10 @@ def check_kernels(overrides: Overrides) -> None:
 
 @contextmanager
 def measurer_for(study: AnyStudy, measuring: Measuring) -> Iterator[Measurer]:
-    """This machine, or the cluster that is requested. Raises EngineCannot, EngineError."""
+    """What measures: this machine, or the cluster that is requested.
+
+    Guests stay booted until the context ends. Raises EngineCannot, EngineError.
+    """
     if not measuring.cluster:
         this_machine = choose_engine(measuring.engine, measuring.jobs,
                                      memory_mb_of(study.trials))
@@ -59,7 +62,7 @@ def measurer_for(study: AnyStudy, measuring: Measuring) -> Iterator[Measurer]:
 
 
 def named_kernels(study: AnyStudy) -> dict[str, Path]:
-    """The named kernels that its trials use, without those that are not there."""
+    """The files of the named kernels that the study's trials use, by name, without missing ones."""
     found: dict[str, Path] = {}
     for name in {kernel_of(trial) for trial in study.trials} - {default("kernel")}:
         with suppress(KernelMissing):
@@ -68,11 +71,11 @@ def named_kernels(study: AnyStudy) -> dict[str, Path]:
 
 
 def sites_of(study: AnyStudy) -> list[Path]:
-    """The files of the recorded sites that its trials load, without those that are not there."""
+    """The files of the recorded sites that the study's trials load, without missing ones."""
     found = []
     for digest in sorted({site_of(trial) for trial in study.trials} - {""}):
         with suppress(site_store.SiteMissing):
-            site_store.get(digest)  # as it was stored, or a worker would take it for another
+            site_store.get(digest)  # raises for a damaged file, too: no worker shall get it
             found.append(site_store.place_of(digest))
     return found
 
@@ -85,26 +88,32 @@ def rounds(study: Study[S, T, R], measuring: Measuring
     Nothing is stored. Raises CannotError, FirstFlightError.
     """
     numbers = itertools.count(1)
-    with tempfile.TemporaryDirectory(prefix="rounds-", dir=files.make_folder(measuring.results)
-                                     ) as folder, \
+    results = files.make_folder(measuring.results)
+    with tempfile.TemporaryDirectory(prefix="rounds-", dir=results) as folder, \
             engine_errors(), measurer_for(study, measuring) as measurer:
 
-        def records(trials: Sequence[T]) -> list[R]:
+        def measure_records(trials: Sequence[T]) -> list[R]:
             work = Path(folder) / f"round{next(numbers)}"
             return [judged.record for judged in measurer.judged(study, trials, set(), work)]
 
-        yield records
+        yield measure_records
 
 
 def tools_of(study: AnyStudy) -> dict[str, str]:
-    """Versions of the tools that its trials depend on: of a server, of a browser if one uses it."""
-    servers = {getattr(trial, "server", "") for trial in study.trials}
-    browser = provenance.browser() if any(map(site_of, study.trials)) else {}
-    return {name: version for name, version in (*provenance.tools().items(), *browser.items())
-            if name != "nginx" or name in servers}
+    """The versions of the tools that the study's trials depend on.
+
+    nginx and the browser are left out where no trial uses them.
+    """
+    versions = dict(provenance.tools())
+    if all(getattr(trial, "server", "") != "nginx" for trial in study.trials):
+        versions.pop("nginx", None)
+    if any(map(site_of, study.trials)):
+        versions.update(provenance.browser())
+    return versions
 
 
 @cache
 def say_once(warning: str) -> None:
+    """Print a warning, unless this process has printed the same one; "" prints nothing."""
     if warning:
         say(f"run.sh: {warning}")

@@ -1,4 +1,4 @@
-"""What the programs that render stored runs share: which runs, and what goes wrong with each."""
+"""What the programs that render stored runs share: flags that choose runs, and how errors end."""
 
 from __future__ import annotations
 
@@ -22,18 +22,21 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class ChosenRuns:
-    """Which stored runs are rendered."""
+    """The stored runs that a user wants rendered."""
 
-    # Folders of results: a scenario's, a sample's (dukkipati2010_1in8), or one of own questions;
-    # () for all that there are. Of each it is the newest whole run.
+    # Names of folders below `results`: of a scenario, of a sample (dukkipati2010_1in8), or of own
+    # questions. The newest whole run of each is rendered. () for all folders that there are.
     names: Sequence[str]
-    # The folder of one run, whole or not, in place of any names.
+    # The folder of one run, whole or not, which is rendered instead of any names.
     run: Path | None
     results: Path
 
 
 def add_runs(parser: Parser, of_scenarios: str, of_run: str) -> None:
-    """Add NAME, --scenario, --run, --results; of_scenarios, of_run: the help of NAME, --run."""
+    """Add NAME, --scenario, --run and --results to a parser.
+
+    of_scenarios: the help of NAME. of_run: the help of --run.
+    """
     what = parser.add_mutually_exclusive_group()
     what.add_argument("names", nargs="*", metavar="NAME", type=nonempty, default=[],
                       help=of_scenarios)
@@ -48,19 +51,20 @@ def add_results(parser: Parser) -> None:
                         metavar="DIR", help="where results are (default results)")
 
 
-# What our code raises when it meets values that no scenario has together in a row.
-UNFIT = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError)
+# The errors of code that meets a row with values that no scenario has together.
+CONTRADICTION_ERRORS = (ValueError, ArithmeticError, LookupError, TypeError, AttributeError)
 
 
 @contextmanager
-def of_stranger(folder: Path) -> Iterator[None]:
-    """A stranger's run may have valid values that together make no sense.
+def report_contradictions(folder: Path) -> Iterator[None]:
+    """End without a traceback where the files of a run contradict each other.
 
-    Raises FirstFlightError if it cannot be rendered.
+    Each value of a stranger's run may be valid, and all together make no sense. Raises
+    FirstFlightError if the run cannot be rendered.
     """
     try:
         yield
-    except UNFIT as error:
+    except CONTRADICTION_ERRORS as error:
         crash = write_crash(traceback.format_exc())
         raise FirstFlightError(
             f"{folder}: its files contradict each other ({type(error).__name__}: {error});"
@@ -72,37 +76,38 @@ def with_each_run(program: str, chosen: ChosenRuns, render: Callable[[Path], obj
                   nothing: str) -> int:
     """Render each of the chosen runs; return the exit status.
 
-    nothing: the message where no name is given, and there are no results.
+    program: begins messages. nothing: the message where no name is given and no run is stored.
     """
-    there = [] if chosen.run else _names_in(chosen.results)
-
-    def newest(name: str) -> None:
-        if name not in there:
-            scenario_file.find(name)  # a wrong name is told, and not that it lacks results
-        render_run(runs.newest_whole(name, chosen.results))
+    stored_names = [] if chosen.run else _names_in(chosen.results)
 
     def render_run(folder: Path) -> None:
-        with of_stranger(folder):
+        with report_contradictions(folder):
             render(folder)
+
+    def render_newest(name: str) -> None:
+        if name not in stored_names:
+            scenario_file.find(name)  # refuses a name that no scenario has
+        render_run(runs.newest_whole(name, chosen.results))
 
     if chosen.run is not None:
         return with_each(program, [chosen.run], render_run)
-    names = chosen.names or there
+    names = chosen.names or stored_names
     if not names:
         say(f"{program}: {chosen.results}: {nothing}")
         return errors.FAILED
-    return with_each(program, names, newest)
+    return with_each(program, names, render_newest)
 
 
 def _names_in(results: Path) -> list[str]:
-    """The folders of results that hold runs, and those of scenarios that should."""
+    """The names of folders of results. A folder counts if it holds a run, or has a scenario's name.
+    """
     known = scenario_file.names()
     return sorted(home.name for home in results.glob("*")
                   if home.is_dir() and (home.name in known or runs.newest_first(home)))
 
 
 def with_each(program: str, items: Iterable[T], render: Callable[[T], object]) -> int:
-    """Render each, whatever goes wrong with another; the first exit status that is not 0."""
+    """Render each item, even if another one fails; return the first exit status that is not 0."""
     status = errors.OK
     for item in items:
         try:

@@ -20,26 +20,26 @@ class Command(Protocol):
     """A module that does one thing with a request."""
 
     def add_flags(self, add: Callable[..., object]) -> None:
-        """Add its flags to a parser; add: argparse's add_argument."""
+        """Add the command's flags to a parser; add: argparse's add_argument."""
 
     def is_requested(self, request: Request) -> bool: ...
 
     def run(self, request: Request) -> int:
-        """Do it; return the exit status. Raises FirstFlightError."""
+        """Do what the command is for; return the exit status. Raises FirstFlightError."""
 
 
 class Measurement(Command, Protocol):
     """A command that measures trials."""
 
     def read(self, request: Request) -> Sequence[AnyStudy]:
-        """What it would measure. Raises UsageError."""
+        """The studies that the command would measure. Raises UsageError."""
 
 
 class Question(Measurement, Protocol):
     """A measurement that has flags of its own, and does not go with every other flag."""
 
     def check(self, request: Request) -> str:
-        """Why the other flags do not go with it; "" if they do."""
+        """Why flags of the request do not go with this question; "" if all do."""
 
 
 WITHOUT_TRIALS: tuple[Command, ...] = (
@@ -56,7 +56,7 @@ def command_of(request: Request) -> Command:
 
 
 def studies_of(request: Request) -> Sequence[AnyStudy]:
-    """What a request measures; () where it runs no trial. Raises UsageError."""
+    """The studies that a request measures; () where it runs no trial. Raises UsageError."""
     if any(command.is_requested(request) for command in WITHOUT_TRIALS):
         return ()
     measurement = next(command for command in MEASUREMENTS if command.is_requested(request))

@@ -1,4 +1,7 @@
-"""Which words and flags of a command line go together, told before anything is measured."""
+"""Refuses words and flags of a command line that do not go together, before anything is measured.
+
+Each function ends the program with a line that says what to write instead (argparse's error).
+"""
 
 from __future__ import annotations
 
@@ -21,57 +24,64 @@ from firstflight.commands.table import QUESTIONS
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs import scenario_file
 
-LIKELY_FLAGS = ("--iw", "--rtt", "--bw", "--size", "--loss")  # of a list that stands alone
+# The flags to which a list without a flag may belong, the likeliest first.
+LIKELY_FLAGS = ("--iw", "--rtt", "--bw", "--size", "--loss")
 
 
 def check_names(parser: Parser, names: Sequence[str], argv: Sequence[str]) -> None:
-    """Exits with a line where a value, or a word for a flag, stands in a scenario's place."""
+    """Refuse a value, or the name of a flag without its dashes, where a scenario is expected.
+
+    names: what was typed as names of scenarios.
+    """
     list_flags = {quantity.flag for quantity in FLAGS.values()}
     units = {unit for suffixes in SUFFIXES.values() for unit in suffixes if unit}
     for name in names:
         if name in ("help", "list", "version"):
             parser.error(f"{name}: write --{name}")
 
-        # The flag that stands before it, and the values in between.
+        # The flag that stands before the name, and the values between the two.
         place = list(argv).index(name)
         before = next((word for word in reversed(argv[:place]) if word[:1] == "-"), "")
         flag, _, value = before.partition("=")
-        since = list(argv).index(before) + 1 if before else place
-        values = [*filter(None, [value]), *argv[since:place]]
+        first_value = list(argv).index(before) + 1 if before else place
+        values = [value] if value else []
+        values += argv[first_value:place]
 
         if name.lower() in units and values and values[-1][-1:].isdigit():
             parser.error(f"{name!r} stands apart from its number: write {flag} {values[-1]}{name}")
 
         if name[:1].isdigit() and not name.endswith(".toml"):
-            behind = itertools.takewhile(lambda word: word[:1].isdigit(), argv[place + 1:])
-            listed = ",".join(word.strip(",") for word in (*values, name, *behind))
+            after = itertools.takewhile(lambda word: word[:1].isdigit(), argv[place + 1:])
+            listed = ",".join(word.strip(",") for word in (*values, name, *after))
             likely = (known for known in LIKELY_FLAGS if parser.accepts(known, listed))
             flag = flag or next(likely, LIKELY_FLAGS[0])
             parser.error(f"{name!r} does not belong to a flag: write a list with commas and"
                          f" without spaces, such as {flag} {listed}")
 
         listed = ",".join((*values, name))
-        if (values and name not in scenario_file.names() and flag in list_flags
-                and parser.accepts(flag, listed)):
+        may_be_value = values and name not in scenario_file.names() and flag in list_flags
+        if may_be_value and parser.accepts(flag, listed):
             parser.error(f"{name!r} is no scenario; as another value of {flag} write {flag}"
                          f" {listed}")
 
         word, equals, value = name.partition("=")
-        if equals and word.isidentifier() and (
-                instead := parser.replacement(f"--{word}", value)):
-            parser.error(f"{name}: write {instead}")
+        if equals and word.isidentifier():
+            instead = parser.replacement(f"--{word}", value)
+            if instead:
+                parser.error(f"{name}: write {instead}")
 
 
 def check_command(parser: Parser, argv: Sequence[str]) -> None:
-    """Exits with a line where a command stands in a scenario's place: its flags are not ours."""
+    """Refuse a command where a scenario is expected, before its flags are taken for ours."""
     word = argv[0] if argv and argv[0] not in scenario_file.names() else ""
-    if word.endswith((".py", ".sh")) or word[:1].isalpha() and shutil.which(word):
+    is_program = word[:1].isalpha() and shutil.which(word) is not None
+    if word.endswith((".py", ".sh")) or is_program:
         parser.error(f"{word} is not a scenario; a command runs with -- before it: ./run.sh --"
                      f" {shlex.join(argv)}")
 
 
 def check_together(parser: Parser, request: Request) -> None:
-    """Exits with a line where flags do not go together."""
+    """Refuse flags that do not go together."""
     for question in QUESTIONS:
         if why := question.check(request):
             parser.error(why)
@@ -101,7 +111,7 @@ def check_together(parser: Parser, request: Request) -> None:
 
 
 def check_without_trials(parser: Parser, request: Request) -> None:
-    """Exits with a line where a command that measures nothing has something to measure."""
+    """Refuse a command that measures nothing where something to measure is given, too."""
     commands = (("--list", request.list_words), ("--new", request.new), ("--check", request.check),
                 ("--probe", request.probe), ("--compare", request.compare))
     given = [flag for flag, value in commands if value is not None]
@@ -113,9 +123,9 @@ def check_without_trials(parser: Parser, request: Request) -> None:
     questions = (("--users", request.users), ("--find-cliff", request.find_cliff),
                  (page, request.page))
     others += [flag for flag, question in questions if question is not None]
-    if command != "--check":  # it checks a file together with the flags that would go with it
+    if command != "--check":  # --check takes the flags that would go with the file
         others += request.overrides.given.values()
-    if command != "--list":  # which looks for words, and they stand in the scenarios' place
+    if command != "--list":  # the words that --list looks for are parsed as scenarios
         others += request.scenarios
 
     for other in others:
@@ -123,8 +133,8 @@ def check_without_trials(parser: Parser, request: Request) -> None:
 
 
 def check_controls(parser: Parser, request: Request) -> None:
-    """Exits with a line where the guest's kernel lacks a congestion control, before it boots."""
-    # A kernel under a name may have been built with others.
+    """Refuse a congestion control that the guest's kernel lacks, before a guest boots."""
+    # It is not known what this machine's kernel has, nor a named kernel.
     lists = request.overrides.lists
     is_unknown = request.measuring.engine == "host" or lists.get("kernel")
     known = [] if is_unknown else congestion_controls()
@@ -135,7 +145,7 @@ def check_controls(parser: Parser, request: Request) -> None:
 
 
 def check_own_server(parser: Parser, request: Request) -> None:
-    """Exits with a line where the flags of the user's own server do not go together."""
+    """Refuse flags of the user's own server that do not go together."""
     own_server = request.own_server
     if not own_server.given:
         return
@@ -153,7 +163,7 @@ def check_own_server(parser: Parser, request: Request) -> None:
 
 
 def check_exports(parser: Parser, request: Request) -> None:
-    """Exits with a line where an export cannot be written, before anything is measured."""
+    """Refuse an export that could not be written."""
     exports = request.output.exports
     places = [place for _, place in exports]
     for form, place in exports:
@@ -178,6 +188,7 @@ def check_exports(parser: Parser, request: Request) -> None:
 
 
 def is_certificate(path: Path) -> bool:
+    """Whether a file can be read, and has a certificate in PEM."""
     try:
         return b"-----BEGIN CERTIFICATE-----" in reading.content(path)
     except OSError:

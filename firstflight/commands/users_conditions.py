@@ -1,7 +1,7 @@
 """Conditions of --fail-if on --users: the recommended window, and means over users.
 
     recommended_iw > 10                     another window than Linux's holds for all users
-    recommended_iw(cc=bbr) > 10             with one of several values of --cc
+    recommended_iw(cc=bbr) > 10             the same for BBR, where --cc has several values
     total_ms(10) - total_ms(32) < 20        what the larger window saves, in the mean of all users
 """
 
@@ -26,7 +26,7 @@ RECOMMENDED = "recommended_iw"
 
 
 def check_conditions(conditions: Sequence[Condition], study: AnyStudy) -> None:
-    """Refuse conditions on what is not measured of these users. Raises UsageError."""
+    """Refuse conditions that name what is not measured of these users. Raises UsageError."""
     several = {name for option in study.scenario.users.options for name in option}
     for condition in conditions:
         condition.check(study, [RECOMMENDED])
@@ -36,12 +36,12 @@ def check_conditions(conditions: Sequence[Condition], study: AnyStudy) -> None:
                 continue
 
             given = {column_of(flag) for flag, _ in mean.where}
-            if other := given - several:
-                flag = FLAGS[other.pop()].flag.lstrip("-")
+            if useless := given - several:
+                flag = FLAGS[useless.pop()].flag.lstrip("-")
                 raise UsageError(f"--fail-if {condition.text!r}: {RECOMMENDED} is selected by what"
                                  f" has several values, not by {flag}")
-            if several - given:
-                flag = FLAGS[min(several - given)].flag
+            if missing := several - given:
+                flag = FLAGS[min(missing)].flag
                 raise UsageError(f"--fail-if {condition.text!r}: {flag} has several values: name"
                                  f" one, such as {RECOMMENDED}({flag.lstrip('-')}=bbr)")
 
@@ -54,13 +54,17 @@ class OfUsers:
     records: Sequence[Record]
 
     def ends(self, mean: Mean) -> tuple[float, float]:
-        """Where several values are known, both are the same. Raises UndeterminedError."""
+        """The least and the largest value that a number may have; here both are the number.
+
+        mean: the number as a condition names it. Raises UndeterminedError where it is not known.
+        """
         from firstflight.study.users import varied
         if mean.column != RECOMMENDED:
             from firstflight.workloads.fetch.scenario.users import PART
             records = [record for record in self.records if record.trial.part == PART
                        and record.counts and mean.covers(record.trial)]
-            return (weighted_mean_of(records, mean.column),) * 2
+            value = weighted_mean_of(records, mean.column)
+            return value, value
         records = [record for record in self.records if mean.covers(record.trial)]
         choices = varied.choices(self.users, records)
         initcwnd = choices[varied.ALL].initcwnd if choices else None

@@ -1,1 +1,1 @@
-"""Studies and questions of fetches, a folder each: populations, users, set-ups, cliffs."""
+"""Joins the workloads: kinds of scenarios, and questions that no figure of one workload answers."""

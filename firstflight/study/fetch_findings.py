@@ -37,13 +37,14 @@ def report(study: FetchStudy, run: RunData[Record]) -> Report:
     if study.whole and scenario.as_published is not None:
         from firstflight.study.replication import findings as replication
         return replication.report(study, scenario, scenario.as_published, run)
-    return rendered(study, analyse(scenario, run, study.whole))
+    return report_on(study, analyse(scenario, run, study.whole))
 
 
 def analyse(scenario: Scenario, run: RunData[Record], is_whole: bool) -> Analysis:
-    """Analyse a run of a whole scenario or of a part.
+    """Find what a run shows: its bars, its cells, and how the cells differ by window.
 
-    Raises FirstFlightError where a file of paper/ is missing or wrong.
+    is_whole: whether the run has the whole scenario, and not a part of it. Raises FirstFlightError
+    where a file of paper/ is missing or wrong.
     """
     scenario = kinds.under_measured_windows(scenario, run.records, is_whole)
     unjudged, missing = kinds.bar_figures(scenario, run.records, is_whole)
@@ -67,7 +68,10 @@ def analyse(scenario: Scenario, run: RunData[Record], is_whole: bool) -> Analysi
 
 
 def _is_covered(scenario: Scenario, bar_figures: Mapping[str, BarFigure], is_whole: bool) -> bool:
-    """Whether figures, or the answer on users, show all that was measured, so that no cells do."""
+    """Whether a figure or the answer on users shows all that was measured.
+
+    The report then has no table of cells.
+    """
     if scenario.drawn is not None and bar_figures:
         return True
     if not is_whole or scenario.cells:
@@ -77,13 +81,16 @@ def _is_covered(scenario: Scenario, bar_figures: Mapping[str, BarFigure], is_who
 
 
 def _testable(claims: Iterable[Claim], bar_figure: BarFigure, is_whole: bool) -> list[Claim]:
-    """The claims that can be tested: in a part of a scenario, those on two bars that it has."""
+    """The claims that can be tested.
+
+    In a part of a scenario these are the claims that compare two bars, both of which were measured.
+    """
     labels = {bar.label for bar in bar_figure.bars}
     return [claim for claim in claims if is_whole or claim.expects != MOST
             and labels.issuperset(claim.compares)]
 
 
-def rendered(study: FetchStudy, analysis: Analysis) -> Report:
+def report_on(study: FetchStudy, analysis: Analysis) -> Report:
     """The report of an analysed run."""
     scenario, run = analysis.scenario, analysis.run
     figures = kinds.figures(analysis)
@@ -98,8 +105,8 @@ def rendered(study: FetchStudy, analysis: Analysis) -> Report:
     if analysis.cells:
         findings.append(cells_finding(analysis.cells, analysis.changes, analysis.what_ifs,
                                       published))
-    for _, made in figures:
-        findings += made
+    for _, of_figure in figures:
+        findings += of_figure
     further, more_tiles = _further_findings(study.scenario, analysis, findings, judged)
     findings += further
 
@@ -115,11 +122,12 @@ def rendered(study: FetchStudy, analysis: Analysis) -> Report:
         trials=trials, causes=causes_table(run.records))
 
 
-def _further_findings(scenario: Scenario, analysis: Analysis, before: Sequence[Finding],
+def _further_findings(scenario: Scenario, analysis: Analysis, of_figures: Sequence[Finding],
                       judged: Sequence[BarFigure]) -> tuple[list[Finding], Sequence[Tile]]:
-    """Findings on users, populations and published cells, which come after the figures.
+    """The findings on users, populations and published cells, and the tiles of users.
 
-    scenario: with its own windows, not those that were measured.
+    scenario: with the windows of its file; analysis.scenario has those that were measured.
+    of_figures: the findings that the report already has. judged: its figures of bars.
     """
     records = analysis.records
     further: list[Finding] = []
@@ -129,15 +137,17 @@ def _further_findings(scenario: Scenario, analysis: Analysis, before: Sequence[F
         further, tiles = users_findings(scenario, scenario.users, records)
     if scenario.drawn is not None and analysis.is_whole:
         from firstflight.study.population.findings import population_findings
-        own = [bar_figure for bar_figure in judged if not bar_figure.figure.other_windows]
+        with_file_windows = [bar_figure for bar_figure in judged
+                             if not bar_figure.figure.other_windows]
         further += population_findings(scenario, scenario.drawn, records,
-                                       findings=[*before, *further], judged=own)
+                                       findings=[*of_figures, *further], judged=with_file_windows)
     if scenario.raw is not None and analysis.is_whole:
         further.append(raw_cells.finding(scenario, scenario.raw, records))
     return further, tiles
 
 
 def _tiles(bar_figures: Iterable[BarFigure]) -> list[Tile]:
+    """A tile with the least and the largest saving of all bars; [] without a bar on time."""
     percents: list[float] = []
     for bar_figure in bar_figures:
         if bar_figure.metric.unit == "ms":

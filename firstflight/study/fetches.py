@@ -42,10 +42,10 @@ def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenari
     """The scenario of a file, its figures checked. Raises UsageError."""
     scenario = reading.read_scenario(file)
     figures.check(scenario, file.where)
-    return in_full(scenario) if overrides.sample else scenario
+    return _with_large_sample(scenario) if overrides.sample else scenario
 
 
-def in_full(scenario: Scenario) -> Scenario:
+def _with_large_sample(scenario: Scenario) -> Scenario:
     """The scenario with the large sample of its populations. Raises UsageError without one."""
     if scenario.drawn is None:
         raise UsageError(f"{scenario.name}: --sample: it has no large sample")
@@ -57,9 +57,9 @@ def in_full(scenario: Scenario) -> Scenario:
 def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) -> list[Trial]:
     """All trials of the scenario, without duplicates, in the order to measure them.
 
-    overrides: values that replace the sweeps' lists. seed: of the run's random numbers. Trials on
-    one network stand together, since setting up a network costs time; otherwise the order is that
-    of the file. Raises UsageError.
+    Trials on one network follow each other, since setting up a network costs time; otherwise the
+    order is that of the file. overrides: values that replace the sweeps' lists. seed: of the run's
+    random numbers. Raises UsageError.
     """
     changed = apply(scenario, overrides)
     check_count(changed.count, TAKEN.trials, overrides.many)
@@ -94,7 +94,11 @@ def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
 
 
 def _drawn(scenario: Scenario, lists: Lists, overrides: Overrides) -> Populations | None:
-    """The populations under the requested windows. Raises UsageError."""
+    """The populations under the requested windows; None without a population.
+
+    lists: values of flags, by the names of their quantities. Raises UsageError for a flag that
+    would change whom or what the populations are drawn from.
+    """
     if scenario.drawn is None:
         return None
     if {*lists, *overrides.given} - {"initcwnd", "client", "sample"}:
@@ -104,7 +108,8 @@ def _drawn(scenario: Scenario, lists: Lists, overrides: Overrides) -> Population
     return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
 
 
-# The kind. Functions import what judges and draws, so that a dry run loads none of it.
+# The kind. What judges and draws is imported only by the functions that need it, so that a dry run
+# does not wait for it.
 
 FetchStudy = Study[Scenario, Trial, Record]
 
@@ -143,8 +148,9 @@ def repeats_with_drops(scenario: Scenario) -> int:
 
 
 def with_draws(study: FetchStudy, run: RunData[Record], seed: int) -> list[Trial]:
+    on_requested_network = 1  # repeats; all further ones are on drawn networks
     sensitive: dict[Hashable, int] = {
-        cell_key(record.trial): 1 for record in run.records
+        cell_key(record.trial): on_requested_network for record in run.records
         if record.trial.repeat == 1 and is_one_draw(record)}
     return draws.with_draws(study.trials, sensitive, cell_key, study.repeat_with_drops, seed)
 

@@ -14,8 +14,10 @@ from firstflight.workloads.load.record import LoadRecord
 from firstflight.workloads.load.scenario import TABLES, TAKEN, LoadScenario
 from firstflight.workloads.load.trial import OF_SETTING, LoadTrial
 
-# In a guest, roughly: starting it, then each connection by its segments.
-START_S, CONNECTION_S, SEGMENT_S = 1.0, 0.0002, 0.00003
+# What a trial takes in a guest, roughly.
+START_S = 1.0
+CONNECTION_S = 0.0002  # a connection, and with it each of its segments:
+SEGMENT_S = 0.00003
 
 
 def expand(scenario: LoadScenario, overrides: Overrides, seed: int) -> list[LoadTrial]:
@@ -28,11 +30,12 @@ def judge(trial: LoadTrial, observed: ObservedTrial, exact: bool, sysctls: Mappi
 
 
 def report(study: Study[LoadScenario, LoadTrial, LoadRecord], run: RunData[LoadRecord]) -> Report:
-    """The report: a whole run's figures, or a partial one's runs."""
+    """The report. It has the scenario's figures, or for a part of the scenario a table of runs."""
     from firstflight.workloads.load import findings
-    shown = (findings.findings(study.scenario, run) if study.whole else
-             (findings.finding_of_part(run.records), *findings.kernel_findings(run.records)))
-    return report_of(study, run, shown)
+    if study.whole:
+        return report_of(study, run, findings.findings(study.scenario, run))
+    of_part = findings.finding_of_part(run.records)
+    return report_of(study, run, (of_part, *findings.kernel_findings(run.records)))
 
 
 def guest_s(trial: LoadTrial) -> float:
@@ -41,9 +44,10 @@ def guest_s(trial: LoadTrial) -> float:
 
 
 def has_all_cells(trials: Sequence[LoadTrial], measured: Sequence[LoadTrial]) -> bool:
-    """Whether all runs were measured, and none on another network or under another TCP.
+    """Whether all runs were measured, and none on another network or with another TCP.
 
-    A figure has axes for more windows and more traffic, and would take the others for these.
+    Further windows and further traffic are allowed: figures have axes for them. They have none for
+    networks and TCPs, and would count runs on another one as the scenario's.
     """
     settings = {_setting(trial) for trial in trials}
     return set(trials) <= set(measured) and settings.issuperset(map(_setting, measured))
@@ -51,8 +55,8 @@ def has_all_cells(trials: Sequence[LoadTrial], measured: Sequence[LoadTrial]) ->
 
 def _setting(trial: LoadTrial) -> tuple[object, ...]:
     """The parameters of a run's network and TCP."""
-    of_trial = {"queue": "queue_packets"}
-    return tuple(getattr(trial, of_trial.get(name, name)) for name in OF_SETTING)
+    fields = ("queue_packets" if name == "queue" else name for name in OF_SETTING)
+    return tuple(getattr(trial, field) for field in fields)
 
 
 KIND = Kind(LoadRecord, lambda file, _: TABLES.read(file), expand, judge, report, guest_s,

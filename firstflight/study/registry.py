@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from firstflight.workloads.fetch.scenario.scenario import Scenario
     from firstflight.workloads.fetch.trial import Trial
 
-# The module of each `kind` of a scenario file, imported only where it is needed. Its KIND is the
-# kind. To remove a kind, remove its line and its folder: nothing else names it.
+# The module of each `kind` of a scenario file. It is imported only where it is needed, and its
+# KIND is the kind. To remove a kind, remove its line and its folder: nothing else names it.
 KINDS = {
     "fetches": "firstflight.study.fetches",  # one transfer at a time on the star
     "load": "firstflight.study.loads",  # many connections on a shared link
@@ -63,14 +63,14 @@ def _study_of_built(name: str, scenario: AnyScenario, many: bool, seed: int) -> 
 
 
 def own_question(name: str, requested: Overrides, seed: int = 1) -> FetchStudy:
-    """The study of a question by flags. Raises UsageError."""
+    """The study of one response on a network that flags describe. Raises UsageError."""
     from firstflight.study.questions import question
     with question.errors_by_flags():
         return fetches_of(question.scenario(name, requested), requested.many, seed)
 
 
 class PageFields(TypedDict, total=False):
-    """The fields of study.questions.page.RequestedPage but its file."""
+    """The fields of study.questions.page.RequestedPage, except the page's file."""
 
     objects: int | None
     document_bytes: int | None
@@ -83,9 +83,9 @@ class PageFields(TypedDict, total=False):
 
 def page_question(name: str, path: Path | None, fields: PageFields, requested: Overrides,
                   seed: int = 1) -> AnyStudy:
-    """The study of a page by flags. Raises UsageError.
+    """The study of a page that flags describe. Raises UsageError.
 
-    path: the page's file, None for equal objects.
+    path: the file that the page is read from; None for a page of equal objects.
     """
     from firstflight.study.questions import page as question
     page = question.RequestedPage(path, **fields)
@@ -95,27 +95,32 @@ def page_question(name: str, path: Path | None, fields: PageFields, requested: O
 
 
 def cliff_question(what: str, requested: Overrides) -> FetchStudy:
-    """The study of the trials for which a cliff is searched. Raises UsageError."""
+    """The study whose trials are the networks and servers on which a cliff is searched.
+
+    what: a key of study.cliff.search.TARGETS. Raises UsageError.
+    """
     from firstflight.study.cliff import search
     return own_question("cliff", search.overrides_for(what, requested))
 
 
 class FoundCliff(NamedTuple):
-    """Whether the model agrees with a cliff, lines that describe it, and its values for programs.
+    """What was found of one cliff; or, after the last one, what else a user has to consider."""
 
-    values: None where the lines are on what else to consider.
-    """
-
+    # Whether the model of TCP has the cliff at the same size. True where it does not know the
+    # server's writes, and for what else to consider.
     agrees: bool
+    # The description that a user reads.
     lines: list[str]
+    # The same for programs; None for what else to consider.
     values: Mapping[str, str | int | None] | None = None
 
 
 def cliffs(what: str, study: FetchStudy,
            measure: Callable[[Sequence[Trial]], Mapping[Trial, Record]]) -> Iterator[FoundCliff]:
-    """Search for the cliffs; yield each. Lines on what else to consider come last.
+    """Search for the cliffs; yield each, and last what else to consider, if there is anything.
 
-    measure: takes trials, and returns their records. Raises FirstFlightError.
+    what: a key of study.cliff.search.TARGETS. measure: takes trials, and returns their records.
+    Raises FirstFlightError.
     """
     from firstflight.study.cliff import findings, search
     measured = search.search(what, study.trials, study.head.sysctls, measure)

@@ -32,18 +32,22 @@ def report(study: Study[TraceScenario, TraceTrial, TraceRecord], run: RunData[Tr
         shown = findings.scenario_of_part(study.scenario, run.records)
     is_asked = is_question(study)
     why = tuple(reasons.sentences(study.scenario, run.records, run.what_ifs, is_asked))
+
+    of_run, table = list(findings.findings(shown, run)), None
     compared = reasons.finding(study.scenario, run.records, run.what_ifs) if is_asked else None
-    table = compared.tables[0].first(reasons.MOST_ROWS) if compared else None
-    made = (*findings.findings(shown, run), *([compared] if compared else []))
-    return report_of(study, run, made,
+    if compared:
+        of_run.append(compared)
+        table = compared.tables[0].first(reasons.MOST_ROWS)
+    return report_of(study, run, of_run,
                      summary=(*findings.summary(run.records), *why), sentences=why,
                      answer=Answer(table=table, notes=why))
 
 
 def is_question(study: Study[TraceScenario, TraceTrial, TraceRecord]) -> bool:
-    """Whether a user asks: with a file of his own, or with values of his own for a scenario.
+    """Whether the study is a user's question, whose report explains each comparison.
 
-    Then each comparison has its reason.
+    It is one where the scenario's file is the user's, or where the user replaced values of a
+    scenario of this repository.
     """
     return not study.whole or study.head.name not in scenario_file.names()
 
@@ -55,10 +59,10 @@ def what_if_trials(study: Study[TraceScenario, TraceTrial, TraceRecord],
 
 
 def are_the_same(trials: Sequence[TraceTrial], measured: Sequence[TraceTrial]) -> bool:
-    """Whether exactly these trials were measured.
+    """Whether the measured trials are exactly the scenario's.
 
-    A curve does not name the window of a sweep with one window, so trials under another window
-    would be taken for these.
+    Further trials are not allowed: where a sweep has one window, its curve does not name it, and a
+    reader would take a curve of another window for the scenario's.
     """
     return set(trials) == set(measured)
 

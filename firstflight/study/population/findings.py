@@ -32,17 +32,19 @@ from firstflight.workloads.fetch.scenario.scenario import Scenario
 # to what, how far the paper fixes each parameter, each mechanism switched off in turn, and what
 # else was tried. All of it is simulated, by paper/fit of commit c688d26e, and nothing measures it.
 FITS = SCENARIOS / "fits"
+# The bandwidth-delay products of which the joint distribution has a line.
 DIAGONALS_BYTES = (1000, 5000, 10000, 50000, 100000)
-TWINS = "kind", "by", "published", "panel"  # equal in the same figure of two populations
+# The keys of [[figure]] that are equal where two populations have the same figure.
+TWIN_KEYS = "kind", "by", "published", "panel"
 
 
 def population_findings(scenario: Scenario, drawn: Populations, records: Sequence[Record],
                         findings: Sequence[Finding], judged: Sequence[BarFigure]
                         ) -> list[Finding]:
-    """Further findings of a scenario with populations.
+    """The findings that a scenario with populations adds to the findings of its figures.
 
-    findings: those of its figures; those of Figure 5 are shown again, on one page. judged: its
-    figures of bars.
+    findings: the findings of its figures; the panels of Figure 5 are shown again, on one page.
+    judged: its figures of bars.
     """
     made = []
     panels = [figure for figure in scenario.figures if figure.published == published.SHARES_FILE]
@@ -67,7 +69,10 @@ def population_findings(scenario: Scenario, drawn: Populations, records: Sequenc
 # Causes ------------------------------------------------------------------------------
 
 def _causes(steps: Sequence[Step]) -> Finding:
-    """What each cause adds: a row for each step, the population itself last, then the paper."""
+    """What each cause adds: a row for each step, and then a row for the paper.
+
+    The last step has all causes, so it is the population itself.
+    """
     tables = [_overview(steps), *(_by_bucket(steps, axis) for axis in AXES)]
     slower = " ".join(filter(None, map(_slower, steps)))
     near = ", ".join(str(step.near) for step in steps)
@@ -110,16 +115,18 @@ def _overview(steps: Sequence[Step]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for step in steps:
         saved_ms = step.base_ms - step.experiment_ms
-        near = (sum(map(is_near, step.bars[axis])) for axis in AXES)
+        saved_percent = 100 * (1 - step.experiment_ms / step.base_ms)
+        near_by_axis = (sum(map(is_near, step.bars[axis])) for axis in AXES)
         rows.append((step.title, step.n, step.base_ms, step.experiment_ms, saved_ms,
-                     100 * (1 - step.experiment_ms / step.base_ms), *near, step.near,
-                     sum(step.slower.values())))
+                     saved_percent, *near_by_axis, step.near, sum(step.slower.values())))
     return Table("What each cause adds", columns, tuple(rows), (
         "n: responses, each under both windows. Slower: by more than 1 ms.",
         *filter(None, map(_slower, steps))))
 
 
 def _by_bucket(steps: Sequence[Step], axis: str) -> Table:
+    """The milliseconds saved in each bucket of an axis: a row for each step, and one for the paper.
+    """
     of_last = steps[-1].bars[axis]
     head = quantity(AXES[axis])
     columns = (Column("ms saved", is_text=True),
@@ -136,8 +143,9 @@ def _slower(step: Step) -> str:
     """A sentence on the responses that the larger window makes slower; "" if there are none."""
     if not step.slower:
         return ""
-    most_first = sorted(step.slower.items(), key=lambda counted: -counted[1])
-    why = "; ".join(f"{count}: {reason}" for reason, count in most_first)
+    by_count = ((count, reason) for reason, count in step.slower.items())
+    most_first = sorted(by_count, key=lambda counted: counted[0], reverse=True)
+    why = "; ".join(f"{count}: {reason}" for count, reason in most_first)
     return (f"{step.title[0].upper()}{step.title[1:]}: {sum(step.slower.values())} of {step.n}"
             f" responses are slower with {step.windows[-1]} segments ({why}).")
 
@@ -155,9 +163,10 @@ def _printed_mean_ms(scenario: Scenario, drawn: Populations) -> float | None:
 
 
 def _two_weeks(step: Step, printed_ms: float | None) -> Finding:
-    """The means by Figure 5's panels and the paper's, and what the window does alone.
+    """How much of the paper's saving is the window's, and how much is the other week's.
 
-    step: the last. printed_ms: the paper's saving of the mean, None where it has none.
+    A table has our means and the paper's, as the panels of Figure 5 add up to them. step: the last
+    one. printed_ms: the paper's saving of the mean, None where the paper prints none.
     """
     columns = [Column("panel", is_text=True), Column("near"), Column("of")]
     for window in step.windows:
@@ -189,20 +198,17 @@ def _two_weeks(step: Step, printed_ms: float | None) -> Finding:
 
 
 class _Sums(NamedTuple):
-    """Share × mean, added up over the buckets of a panel, in ms.
+    """The share of each bucket times its mean, added up over the buckets of a panel, in ms."""
 
-    base, experiment: ours, under the smaller and the larger window. alone: what the window saves
-    with the same responses under both.
-    """
-
-    base: float
-    experiment: float
-    alone: float
-    paper_base: float
+    base: float  # ours, under the smaller window
+    experiment: float  # ours, under the larger window
+    alone: float  # what the window saves with the same responses under both windows
+    paper_base: float  # the paper's, under the smaller window
     paper_saved: float
 
 
 def _sums_of(step: Step, axis: str) -> _Sums:
+    """The sums of the panel of this axis, which is a key of AXES."""
     bars = step.bars[axis]
     share = numpy.array([bar.share_percent or 0.0 for bar in bars]) / 100
     changes = [bar.difference for bar in bars]
@@ -210,44 +216,54 @@ def _sums_of(step: Step, axis: str) -> _Sums:
     experiment = share @ [change.experiment.value for change in changes]
     alone = share @ [(change.same or change).absolute.value for change in changes]
 
+    # The paper has each bucket's saving in ms and in percent, from which its mean follows.
     paper_base = paper_saved = 0.0
     for bar in published.shares(AXES[axis]).values():
-        saved = (bar.responses_percent or 0.0) * (bar.absolute or 0.0)
-        paper_base += saved / (bar.percent or numpy.nan)
-        paper_saved += saved
-    return _Sums(float(base), float(experiment), float(alone), paper_base, paper_saved / 100)
+        saved_ms = (bar.responses_percent or 0.0) / 100 * (bar.absolute or 0.0)
+        paper_base += 100 * saved_ms / (bar.percent or numpy.nan)
+        paper_saved += saved_ms
+    return _Sums(float(base), float(experiment), float(alone), paper_base=paper_base,
+                 paper_saved=paper_saved)
 
 
-def _where_from(step: Step, alone: float, printed: float | None) -> Table:
-    """The parts of the saving, by the buckets of RTT; alone: the part of the window, in ms."""
-    bars = step.bars["RTT"]
-    saved = step.base_ms - step.experiment_ms
-    ours = sum((bar.share_percent or 0.0) * bar.difference.absolute.value for bar in bars) / 100
-    paper = sum((bar.responses_percent or 0.0) * (bar.absolute or 0.0)
-                for bar in published.shares("rtt_ms").values()) / 100
+def _where_from(step: Step, alone_ms: float, printed_ms: float | None) -> Table:
+    """The parts that the saving consists of.
+
+    alone_ms: the part of the window. printed_ms: the paper's saving of the mean, None without it.
+    """
+    saved_ms = step.base_ms - step.experiment_ms
+    # What is saved if the shares of the buckets of RTT do not change from one week to the other.
+    within_ms = sum((bar.share_percent or 0.0) * bar.difference.absolute.value
+                    for bar in step.bars["RTT"]) / 100
+    paper_within_ms = sum((bar.responses_percent or 0.0) * (bar.absolute or 0.0)
+                          for bar in published.shares("rtt_ms").values()) / 100
+    paper_moved_ms = None if printed_ms is None else printed_ms - paper_within_ms
 
     rows: tuple[tuple[Cell, ...], ...] = (
-        ("all, as the paper compared", saved, printed),
-        ("the window alone", alone, None),
-        ("other responses in the other week", saved - alone, None),
-        ("of that, more of them in far buckets (RTT)", saved - ours,
-         None if printed is None else printed - paper),
-        ("of that, other ones within the buckets", ours - alone, None))
+        ("all, as the paper compared", saved_ms, printed_ms),
+        ("the window alone", alone_ms, None),
+        ("other responses in the other week", saved_ms - alone_ms, None),
+        ("of that, more of them in far buckets (RTT)", saved_ms - within_ms, paper_moved_ms),
+        ("of that, other ones within the buckets", within_ms - alone_ms, None))
     columns = (Column("part", is_text=True), Column("ours", "ms"), Column("paper", "ms"))
     return Table("Where the saving comes from", columns, rows, (
-            "The paper's numbers show only what moves between its buckets. What"
-            " differs within a bucket is known of the fitted population only.",))
+        "The paper's numbers show only what moves between its buckets. What"
+        " differs within a bucket is known of the fitted population only.",))
 
 
 # Held out ----------------------------------------------------------------------------
 
 def _held_out(judged: Sequence[BarFigure], drawn: Populations) -> list[Finding]:
-    """Figures of held-out populations, each next to the same figure of a fitted one."""
+    """A table of the figures of held-out populations.
+
+    Each stands next to its twin: the same figure of a population that was fitted to it. [] where
+    no figure has a twin.
+    """
     def twin_key(bar_figure: BarFigure) -> list[object]:
-        return [getattr(bar_figure.figure, name) for name in TWINS]
+        return [getattr(bar_figure.figure, name) for name in TWIN_KEYS]
 
     rows: list[tuple[Cell, ...]] = []
-    fitted: dict[str, None] = {}  # the titles of the populations
+    fitted: dict[str, None] = {}  # the titles of the fitted populations, each once
     for bar_figure in judged:
         if not bar_figure.figure.held_out:
             continue
@@ -257,8 +273,9 @@ def _held_out(judged: Sequence[BarFigure], drawn: Populations) -> list[Finding]:
             twin = twins[0]
             rows.append((twin.figure.title, len(bar_figure.bars), *_near_and_reproduced(twin),
                          *_near_and_reproduced(bar_figure)))
-            fitted.update((population.title, None) for population in drawn.populations
-                          if population.name == twin.figure.sweep)
+            for population in drawn.populations:
+                if population.name == twin.figure.sweep:
+                    fitted[population.title] = None
     if not rows:
         return []
 
@@ -291,10 +308,12 @@ def _near_and_reproduced(bar_figure: BarFigure) -> tuple[int, int]:
 def _joints(name: str) -> list[Finding]:
     """The shares of responses by RTT and bandwidth, as drawn, with lines of equal BDP.
 
-    One finding for each data centre with a file next to the rows. Raises UsageError.
+    There is a finding for each data centre that has a file in the folder of the populations' rows.
+    name: of the scenario. Raises UsageError.
     """
     made = []
     for path in sorted(rows.FOLDER.glob(rows.joint_path_of(name, "*").name)):
+        # The head of the first column says how the distribution was made; the column has RTTs.
         (how, *bandwidths), *lines = rows.table(path)
         datacenter = path.name.removesuffix(rows.ENDING).rpartition("_")[2]
         grid = numpy.array(lines, dtype=float)
@@ -314,6 +333,11 @@ def _joints(name: str) -> list[Finding]:
 def fit_findings(name: str) -> tuple[Finding, ...]:
     """The findings on a scenario's fit; () without one. Raises FirstFlightError if damaged."""
     path = FITS / f"{name}.json"
-    found = data.read(path).findings if path.is_file() else ()
-    return tuple(replace(finding, chart=replace(finding.chart, is_measured=False))
-                 if finding.chart else finding for finding in found)
+    if not path.is_file():
+        return ()
+
+    findings = []
+    for finding in data.read(path).findings:
+        chart = replace(finding.chart, is_measured=False) if finding.chart else None
+        findings.append(replace(finding, chart=chart))
+    return tuple(findings)

@@ -15,16 +15,19 @@ from firstflight.workloads.page import site
 from firstflight.workloads.page.scenario import Page
 from firstflight.workloads.page.trial import CHAIN_BYTES
 
-# What holds for a browser's page unless a flag says otherwise.
+NETWORK_ONLY = ("Computing takes no time here: these times are the network's part of what a user"
+                " waits.")
+# The parameters of a browser's page, unless a flag says otherwise.
 _USUAL: dict[str, tuple[Any, ...]] = {
     "http": (HTTP_2,), "server": (NGINX,), "chain_bytes": (CHAIN_BYTES,), "signature": ("ecdsa",)}
 
 
 def content(path: Path, mine: Sequence[str], url_path: str, with_server_time: bool,
             given: dict[str, tuple[Any, ...]]) -> tuple[Page, str, str, str]:
-    """The page, its description, what was read of its file, and a note. Raises UsageError.
+    """The page, its description, a sentence on what was read from its file, and notes.
 
-    given: the values of flags, to which those of _USUAL are added.
+    path: the file or folder. mine, url_path and with_server_time are those of RequestedPage. given:
+    the values of flags, by their quantity; the values of _USUAL are added to it. Raises UsageError.
     """
     if mine:
         raise UsageError("--mine: a browser requests what its page names, of all hosts; leave it"
@@ -37,15 +40,13 @@ def content(path: Path, mine: Sequence[str], url_path: str, with_server_time: bo
     digest = site_store.offer(found.recording)
     for name, values in _USUAL.items():
         given.setdefault(name, values)
-    bodies = [len(answer.body) for answer in found.recording.answers]
-    total = sum(bodies)
+
+    answers = found.recording.answers
+    total_bytes = sum(len(answer.body) for answer in answers)
+    if site.is_har(path):
+        what = f"{len(answers)} recorded answers and {plain(round(total_bytes / 1000))} kB"
+    else:
+        what = f"a folder, {visible_line(urlsplit(found.recording.url).path)}"
     about = f"{visible_line(path.name or str(path))}: {found.source}."
-    return (Page("own", site=digest, site_bytes=total),
-            (f"{len(bodies)} recorded answers and {plain(round(total / 1000))} kB"
-             if site.is_har(path) else
-             f"a folder, {visible_line(urlsplit(found.recording.url).path)}"),
-            about, " ".join((*found.notes, NETWORK_ONLY)))
-
-
-NETWORK_ONLY = ("Computing takes no time here: these times are the network's part of what a user"
-                " waits.")
+    notes = " ".join((*found.notes, NETWORK_ONLY))
+    return Page("own", site=digest, site_bytes=total_bytes), what, about, notes

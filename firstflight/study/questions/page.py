@@ -1,6 +1,6 @@
 """Builds a scenario of a user's page, given by flags or as a file.
 
-The run keeps the scenario as a file. Of a HAR that file has sizes, counts and times only.
+The run keeps the scenario as a file. Of a HAR that file has only sizes, counts and times.
 """
 
 from __future__ import annotations
@@ -32,32 +32,33 @@ from firstflight.workloads.page.scenario import (CLIENTS, NO_EARLY_DATA, ListedO
 from firstflight.workloads.page.trial import CHAIN_BYTES, OF_SETTING
 
 _WHERE = "the page"  # in messages, in place of a file's name
-# What a page takes of the parameters with flags: those of its setting, and the windows.
+# The parameters with flags that a page takes: those of its setting, and the windows.
 _LISTS = (*(name for name in OF_SETTING if name in FLAGS), "initcwnd")
-CONNECTIONS = (6,)  # as many as browsers open to a host over HTTP/1.1
+CONNECTIONS = (6,)  # to a host, as many as browsers open over HTTP/1.1
 REPEAT_BY_CHANCE = 100  # pages of each setting where losses are drawn
-OBJECT_BYTES = 15_000
-# Comments behind the keys of the sweep.
+OBJECT_BYTES = 15_000  # the size of each object of --objects without --size
+# Comments after the keys of the sweep.
 _COMMENTS = {**writing.COMMENTS, "connections": "to a host, over HTTP/1.1"}
 
 
 @dataclass(frozen=True)
 class RequestedPage:
-    """The page that --page or --objects requests.
+    """The page that --page or --objects requests."""
 
-    file: None for a page of `objects` equal objects. document_bytes: the size of its document, None
-    for that of its objects. connections: at once to a host. mine: of a HAR only the objects of
-    these hosts; () for all. client: what loads it. url_path: of the page in a folder, "" for its
-    index. with_server_time: whether a HAR's answers wait in a browser as its servers did.
-    """
-
+    # None for a page of `objects` equal objects.
     file: Path | None
     objects: int | None
+    # The size of the document; None if it is as large as an object.
     document_bytes: int | None = None
+    # How many connections to a host are open at once.
     connections: Sequence[int] = CONNECTIONS
+    # The hosts whose objects are taken from a HAR; () for all of its hosts.
     mine: Sequence[str] = ()
+    # The program that loads the page.
     client: str = LIBCURL
+    # The path of the page in a folder; "" for the folder's index.
     url_path: str = ""
+    # Whether a browser waits for each answer of a HAR as long as its server took.
     with_server_time: bool = True
 
 
@@ -69,11 +70,11 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
     content, what, about, note = _page(page, given)
     content.check(_WHERE)
 
-    # Those that all trials have alike are the file's [sysctls]; the sweep lists what varies.
+    # Sysctls with one value are the file's [sysctls]; the sweep lists those that vary.
     shared, given["sysctl"] = sysctls.shared_and_varied(given.get("sysctl", (sysctls.NONE,)))
-    lists = {known: given[known] for known in OF_SETTING if known in given}
-    for known in ("rtt_ms", "bandwidth_kbps"):
-        lists.setdefault(known, FLAGS[known].defaults)
+    lists = {parameter: given[parameter] for parameter in OF_SETTING if parameter in given}
+    for parameter in ("rtt_ms", "bandwidth_kbps"):
+        lists.setdefault(parameter, FLAGS[parameter].defaults)
     sweep = PageSweep(
         name="own", page_names=(content.name,), client=(page.client,),
         connections=tuple(page.connections), lists=lists,
@@ -106,7 +107,7 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
 
 @contextmanager
 def errors_by_flags() -> Iterator[None]:
-    """Let messages name no place in a scenario file, since the user wrote flags."""
+    """Remove the name of the scenario file from messages, since the user wrote flags instead."""
     try:
         yield
     except UsageError as error:
@@ -114,14 +115,17 @@ def errors_by_flags() -> Iterator[None]:
 
 
 def text(made: PageScenario, page: Page) -> str:
-    """The TOML of a scenario with one page; workloads.page.scenario reads an equal one of it."""
+    """The TOML of a scenario with one page, from which workloads.page.scenario reads an equal one.
+    """
     values = schema.values_of(page)
     values.pop("object", None)
     values.pop("certificate", None)
     lines = [*writing.head(made.head, {}), *writing.table("[[page]]", values)]
     for listed in page.listed:
+        # A file leaves out what names an object, and at which byte, where it is the document.
         size_bytes, named_by, at_byte, *others = astuple(listed)
-        item = ListedObject(size_bytes, named_by or None, at_byte if named_by else None, *others)
+        in_file = (named_by, at_byte) if named_by else (None, None)
+        item = ListedObject(size_bytes, *in_file, *others)
         lines += writing.table("[[page.object]]", schema.values_of(item))
     for certificate in page.certificates:
         lines += writing.table("[[page.certificate]]", schema.values_of(certificate))
@@ -134,9 +138,9 @@ def text(made: PageScenario, page: Page) -> str:
 
 
 def _check(page: RequestedPage, given: Lists, requested: Overrides) -> None:
-    """Raises UsageError for flags that do not go with a page, or with this kind of page."""
+    """Refuse flags that do not go with a page, or with this kind of page. Raises UsageError."""
     flag = "--page" if page.file is not None else "--objects"
-    known_flags = join_words([FLAGS[known].flag for known in _LISTS])
+    known_flags = join_words([FLAGS[parameter].flag for parameter in _LISTS])
     for other, words in requested.given.items():
         if other == "early_data_bytes":
             raise UsageError(f"{words}: {NO_EARLY_DATA}")
@@ -161,9 +165,10 @@ def _check(page: RequestedPage, given: Lists, requested: Overrides) -> None:
 
 def _page(page: RequestedPage, given: dict[str, tuple[Any, ...]]
           ) -> tuple[Page, str, str, str]:
-    """The page, its description, what was read of its file, and a note. Raises UsageError.
+    """The page, its description, a sentence on what was read from its file, and notes.
 
-    given: the values of flags; a file's version of HTTP, and TLS, are added where no flag has them.
+    given: the values of flags, by their quantity. What the file says of HTTP's version and of TLS
+    is added to it where no flag says it. Raises UsageError.
     """
     if page.file is not None and page.client == CHROMIUM:
         return browsed_page.content(page.file, page.mine, page.url_path, page.with_server_time,
@@ -197,9 +202,9 @@ def _page(page: RequestedPage, given: dict[str, tuple[Any, ...]]
 
 
 def _about(file: Path, saved: SavedPage, given: dict[str, tuple[Any, ...]]) -> str:
-    """What was read of a page's file, in a sentence; "" for a list of objects.
+    """A sentence on what was read from a page's file; "" for a list of objects.
 
-    given: as of _page. Raises UsageError where neither the file nor a flag has a version of HTTP.
+    given: as for _page. Raises UsageError where neither the file nor a flag has a version of HTTP.
     """
     if not saved.source:
         return ""

@@ -1,7 +1,8 @@
 """Counts the published numbers that agree with ours, clean and with each cause switched on in turn.
 
-What was published depends on the scenario: raw values of single cells, statements in words, or
-bars. Each of them counts once.
+A *level* has the causes that are switched on: none at the clean level, and one more at each
+further level. What was published depends on the scenario: raw values of single cells, statements
+in words, or bars. Each of them counts once.
 """
 
 from __future__ import annotations
@@ -39,29 +40,29 @@ class Item:
 
     # The name of its figure.
     figure: str
-    # Of the bar; or the statement.
+    # The label of the bar, or the statement's text.
     label: str
     published: Published
-    # Ours at each level, None where a level lacks it; () for a statement.
+    # Our bar at each level, None at a level that lacks it; () for a statement.
     bars: tuple[Bar | None, ...]
-    # Whether ours agrees, at each level.
+    # Whether our bar or statement agrees, at each level.
     agrees: tuple[bool, ...]
-    # Whether its numbers are values under one window, and not savings.
+    # Whether its numbers are times under one window, and not savings.
     is_level: bool = False
-    # Whether its fetch never connected, so that their script wrote the published number down.
+    # Whether the published number is no time: the fetch never connected, and the script of its
+    # authors wrote a constant down.
     constant: bool = False
 
     @property
     def published_numbers(self) -> Numbers:
-        """What was published: the level or the saving, and the percentage as the source counts it.
-        """
+        """The published time or saving, and the published percentage as its source counts it."""
         if self.is_level:
             return self.published.level, None
         percents = [bar.published_percent for bar in self.bars if bar is not None]
         return self.published.absolute, percents[0] if percents else None
 
     def numbers_at(self, level: int) -> Numbers:
-        """The same two numbers of ours, at a level."""
+        """Our time or saving, and our percentage; level: its index, 0 for the clean one."""
         bar = self.bars[level]
         if bar is None:
             return None, None
@@ -72,7 +73,7 @@ class Item:
 
 @dataclass(frozen=True)
 class Measured:
-    """The scenario at one level: its figures, and the records as their script would read them."""
+    """The scenario at one level: its figures, and its records as the authors' script had them."""
 
     setup: AsPublished
     level: Level
@@ -83,12 +84,12 @@ class Measured:
     missing: dict[str, str]
     # Whether it was measured in virtual time.
     exact: bool
-    # Trials that never connected, but have a time in their script.
+    # Trials that never connected, for which the authors' script wrote a constant down.
     constants: frozenset[Trial] = frozenset()
 
 
 def as_read(reading: ClockReading, record: Record) -> Record:
-    """The record with the time that their script would have written down."""
+    """The record with the time that the authors' script would have written down."""
     if record.failed_as_expected and reading.failed_ms:
         return replace(record, ok=True, total_ms=reading.failed_ms)
     if reading.process_ms and record.counts and record.total_ms is not None:
@@ -101,13 +102,13 @@ def read_levels(scenario: Scenario, setup: AsPublished, records: Sequence[Record
     """Every level, the clean one first. exact: measured in virtual time."""
     made = []
     for level in levels_of(scenario.sweeps, setup.causes):
-        there = replace(scenario, sweeps=level.sweeps)
+        at_level = replace(scenario, sweeps=level.sweeps)
         read = [as_read(level.reading, record) for record in records]
-        bar_figures, missing = kinds.bar_figures(there, read)
+        bar_figures, missing = kinds.bar_figures(at_level, read)
         constants: frozenset[Trial] = frozenset()
         if level.reading.failed_ms:
             constants = frozenset(record.trial for record in records if record.failed_as_expected)
-        made.append(Measured(setup, level, there, records=read, bar_figures=bar_figures,
+        made.append(Measured(setup, level, at_level, records=read, bar_figures=bar_figures,
                              missing=missing, exact=exact, constants=constants))
     return made
 
@@ -115,9 +116,9 @@ def read_levels(scenario: Scenario, setup: AsPublished, records: Sequence[Record
 def items(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
     """The published numbers and statements that are counted.
 
-    At levels in between, a figure may lack bars whose fetches fail until they are read as their
-    script did; these do not agree there. Raises NoBars where the first or last level lacks a
-    figure.
+    Between the first and the last level a figure may lack bars: their fetches fail, and have a time
+    only once a cause reads them as the authors' script did. Such a bar does not agree at that
+    level. Raises NoBars where the first or last level lacks a figure.
     """
     for level in (levels[0], levels[-1]):
         for name, why in level.missing.items():
@@ -132,14 +133,15 @@ def items(scenario: Scenario, levels: Sequence[Measured]) -> list[Item]:
 
 def counts(items: Sequence[Item]) -> list[int]:
     """How many items agree at each level."""
-    of_items = [item.agrees for item in items]
-    return [sum(of_level) for of_level in zip(*of_items)]
+    by_item = [item.agrees for item in items]
+    return [sum(at_level) for at_level in zip(*by_item)]
 
 
 def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]]:
-    """How many items agree once all causes of a group, and of those before it, are on; by group.
+    """Each group of causes, and how many items agree once its causes are switched on.
 
-    counted: how many agree at each level. Groups without a cause are skipped.
+    The causes of the groups before it are switched on, too. Groups without a cause are skipped.
+    counted: how many items agree at each level.
     """
     last: dict[str, int] = {}
     for cause, count in zip(setup.causes, counted[1:]):
@@ -148,30 +150,32 @@ def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]
 
 
 def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
-    """The bars of a figure. A bar agrees in the numbers that were not published."""
+    """The items of a figure's bars."""
     clean, last = levels[0], levels[-1]
-    own = of_sweep(last.scenario.sweep(figure.sweep), last.records)
     measured: set[object] = set()  # buckets with a trial that was measured
-    constant: set[object] = set()  # buckets with a trial whose time stands in their script
-    for record in own:
+    constant: set[object] = set()  # buckets with a trial of which the script wrote a constant down
+    for record in of_sweep(last.scenario.sweep(figure.sweep), last.records):
         buckets = constant if record.trial in last.constants else measured
         buckets.add(bucket_value(figure.by, record.trial))
 
-    of_clean = clean.bar_figures[figure.name].bars
+    clean_bars = clean.bar_figures[figure.name].bars
     by_level: list[Sequence[Bar | None]] = []
     for level in levels:
         found = level.bar_figures.get(figure.name)
-        by_level.append(found.bars if found is not None else [None] * len(of_clean))
+        by_level.append(found.bars if found is not None else [None] * len(clean_bars))
 
     made = []
-    for bar, of_levels in zip(of_clean, zip(*by_level)):
-        item = _item(figure.name, of_levels, levels)
+    for bar, at_each_level in zip(clean_bars, zip(*by_level)):
+        item = _item(figure.name, at_each_level, levels)
         made.append(replace(item, constant=bar.value in constant - measured))
     return made
 
 
 def _item(figure: str, bars: Sequence[Bar | None], levels: Sequence[Measured]) -> Item:
-    """The item of one bar. bars: the bar at each level, None where a level lacks it."""
+    """The item of one bar. bars: the bar at each level, None where a level lacks it.
+
+    A bar of which no number was published agrees at every level.
+    """
     first = bars[0]
     assert first is not None
     published = first.published
@@ -193,9 +197,9 @@ def tolerance(setup: AsPublished) -> Tolerance:
 
 
 def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
-    """The items of raw values. cells: the published cells with ours, at each level."""
-    of_trial, allowed = cells[-1].of_trial, tolerance(levels[0].setup)
-    constants = [of_trial[trial] for trial in of_trial.keys() & levels[-1].constants]
+    """The items of raw values. cells: for each level, the published cells with our times."""
+    allowed, row_of_trial = tolerance(levels[0].setup), cells[-1].of_trial
+    constants = [row_of_trial[trial] for trial in row_of_trial.keys() & levels[-1].constants]
 
     items = []
     for rows in zip(*(level.rows for level in cells)):  # a row of one cell at each level

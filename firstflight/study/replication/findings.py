@@ -1,8 +1,13 @@
-"""The findings on a published set-up: every number from three sides, and each cause in turn."""
+"""The findings on a published set-up: what each cause of its numbers adds, and the numbers.
+
+Each number has three *sides*: as it was published, as a clean run has it, and as its authors
+measured it, with all causes switched on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Literal
 
 from firstflight.findings.charts import Line, LineChart, Plot, StepChart, WaterfallStep
@@ -25,14 +30,14 @@ from firstflight.workloads.fetch.trial import Trial
 
 SIDES = ("published", "clean", "as they measured it")
 TITLE = "Why their numbers are what they are"
-ASIDE = 0.26  # how far the sides of a bar are apart, as a share of the distance between bars
-LEAST = 1.0  # the lower end of a logarithmic axis
+ASIDE = 0.26  # the distance between the sides of a bar, as a share of that between bars
+LEAST = 1.0  # the lower end of a logarithmic axis, in the unit of the axis
 AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
 
 def report(study: Study[Scenario, Trial, Record], scenario: Scenario, setup: AsPublished,
            run: RunData[Record]) -> Report:
-    """The report of a run: the figures from three sides, and the causes."""
+    """The report of a run: the causes, and the figures with the three sides of each number."""
     findings, sentences, tiles = replication_findings(scenario, setup, run.records, run.exact)
     return reporting.report_of(
         study, run, findings, summary=(summary.summary(run.records),),
@@ -42,23 +47,24 @@ def report(study: Study[Scenario, Trial, Record], scenario: Scenario, setup: AsP
 
 def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequence[Record],
                          exact: bool) -> tuple[list[Finding], list[str], list[Tile]]:
-    """The findings on a set-up, sentences about all of it, and the tiles of the page.
+    """The findings on a set-up, the sentences of the summary, and the tiles of the page.
 
     exact: measured in virtual time.
     """
     levels = read_levels(scenario, setup, records, exact)
     try:
-        every, cells = items(scenario, levels), published_cells(scenario, records)
+        every = items(scenario, levels)
+        cells = published_cells(scenario, records)
     except NoBars as error:
         return [Finding("causes", TITLE, missing=str(error))], [], []
 
     counted = [item for item in every if not item.constant]
     constants = _constants(setup, [item for item in every if item.constant], len(every))
-    agree, context = counts(counted), "real Linux TCP"
-    groups = by_group(setup, agree)
+    agree = counts(counted)  # at each level
+    groups, context = by_group(setup, agree), "real Linux TCP"
 
-    made = [_causes(setup, agree, groups, len(counted), context=context, constants=constants,
-                    of_statements=cells is None and bool(scenario.claims))]
+    made = [_causes(setup, agree, groups, total=len(counted), context=context,
+                    constants=constants, of_statements=cells is None and bool(scenario.claims))]
     made += [_figure(scenario, figure, levels, context) for figure in scenario.figures]
     if cells is not None:
         made.append(_cells(every, cells.raw.file, context))
@@ -74,22 +80,30 @@ def replication_findings(scenario: Scenario, setup: AsPublished, records: Sequen
 
 
 def _constants(setup: AsPublished, items: Sequence[Item], total: int) -> Statement | None:
-    """A statement on the published numbers that are no transfer's time; None if there are none."""
+    """A statement on the published numbers that are constants; None if there are none.
+
+    items: of these numbers (Item.constant). total: how many numbers were published.
+    """
     if not items:
         return None
-    value = next(value for cause in setup.causes for name, value in cause.switches
-                 if name == "failed_ms")
+    switches = dict(chain.from_iterable(cause.switches for cause in setup.causes))
+    constant_ms = switches["failed_ms"]
     return Statement("Published numbers that are no time of a transfer:", f"{len(items)} of {total}"
                      " are what their script wrote down for a fetch that never connected. They are"
-                     f" counted apart: {counts(items)[-1]} agree with the constant, {value:g} ms.",
-                     numbers=(Rounded(len(items), 0),))
+                     f" counted apart: {counts(items)[-1]} agree with the constant,"
+                     f" {constant_ms:g} ms.", numbers=(Rounded(len(items), 0),))
 
 
 # Causes ------------------------------------------------------------------------------
 
 def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str, int]], total: int,
             context: str, constants: Statement | None, of_statements: bool) -> Finding:
-    """Each cause in turn, with how many numbers agree from there on. constants: counted apart."""
+    """Each cause in turn, with how many of the numbers agree once it is switched on, too.
+
+    agree: how many agree at each level. groups: as by_group returns them. constants: the statement
+    on the numbers that are counted apart. of_statements: whether statements were published, and no
+    numbers; the report counts their results where they stand.
+    """
     title = f"{TITLE}: {total} of them, cause by cause"
     clean = "none: the clean run"
 
@@ -112,13 +126,13 @@ def _causes(setup: AsPublished, agree: Sequence[int], groups: Sequence[tuple[str
         (_bounds(setup),))
 
     # Causes that are only calibrated or inferred never make a number "reproduced".
-    certain = groups[0][1]
-    words = {} if of_statements else {REPRODUCED: certain, NOT_REPRODUCED: total - certain}
+    _, certain = groups[0]
+    outcomes = {} if of_statements else {REPRODUCED: certain, NOT_REPRODUCED: total - certain}
     chart = StepChart(title, (context,), steps=tuple(steps), most=total,
                       foot=f"{constants.text} {constants.measured}" if constants else "",
                       axis=f"published numbers that agree, of {total}; {_bounds(setup)}")
     return Finding("causes", TITLE, tables=(summed, table),
-                   statements=(constants,) if constants else (), bars=words, chart=chart)
+                   statements=(constants,) if constants else (), bars=outcomes, chart=chart)
 
 
 def _bounds(setup: AsPublished) -> str:
@@ -127,27 +141,27 @@ def _bounds(setup: AsPublished) -> str:
     return f"a number agrees within {setup.within_percent:g} % or {setup.within_ms:g} ms{points}"
 
 
-# A figure from three sides -------------------------------------------------------------
+# A figure with three sides -------------------------------------------------------------
 
 def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
             context: str) -> Finding:
-    """The bars of a figure as published, clean, and with all causes; and the statements on it."""
+    """The three sides of each bar of a figure, and the statements on the figure."""
     rows, bar_figure = bars(figure, levels), levels[-1].bar_figures[figure.name]
     unit, of_times = bar_figure.metric.unit, bar_figure.is_sweep
-    # By unit, the values of each row: published, clean, as they measured it.
-    by_unit = [(unit, [_values(row, 0) for row in rows])]
+    # For each unit, the three sides of each row.
+    by_unit = [(unit, [_sides(row, 0) for row in rows])]
     if not of_times:
-        by_unit.append(("%", [_values(row, 1) for row in rows]))
+        by_unit.append(("%", [_sides(row, 1) for row in rows]))
 
     columns = [Column(bar_figure.by.head, bar_figure.by.unit)]
     for side in SIDES:
         columns += [Column("", its_unit, side) for its_unit, _ in by_unit]
     columns += [Column("clean", is_text=True), Column("as they measured it", is_text=True)]
     cells: list[tuple[Cell, ...]] = []
-    for place, row in enumerate(rows):
+    for row_number, row in enumerate(rows):
         numbers: list[Cell] = []
-        for which in range(len(SIDES)):
-            numbers += [values[place][which] for _, values in by_unit]
+        for side_number in range(len(SIDES)):
+            numbers += [values[row_number][side_number] for _, values in by_unit]
         cells.append((row.label, *numbers, _word(row, 0), _word(row, -1)))
     table = Table(figure.title, tuple(columns), tuple(cells)).without_empty()
 
@@ -157,8 +171,8 @@ def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
         axis = f"{'time' if of_times else 'saved'} ({its_unit})"
         is_logarithmic = not of_times and its_unit != "%"
         plots.append(_plot(bar_figure.by.axis, axis, labels, values, is_logarithmic))
-    of_logarithms = [line for plot in plots if plot.y_ends for line in plot.lines]
-    is_below = any(LEAST in line.y for line in of_logarithms)
+    on_logarithms = [line for plot in plots if plot.y_ends for line in plot.lines]
+    is_below = any(LEAST in line.y for line in on_logarithms)
 
     title = figure.title if of_times else (
         f"{figure.title}, saved by {figure.experiment_initcwnd} instead of"
@@ -172,15 +186,19 @@ def _figure(scenario: Scenario, figure: Figure, levels: Sequence[Measured],
 
 def _plot(x_label: str, y_label: str, labels: Sequence[str],
           values: Sequence[Sequence[float | None]], is_log: bool) -> Plot:
-    """A point for each side of each bar, next to each other. Sides without a point have no line."""
+    """The sides of each bar as points next to each other. Sides without a point have no line.
+
+    values: the three sides of each bar. is_log: whether the y axis is logarithmic; smaller values
+    are then drawn at LEAST.
+    """
     lines = []
     for side, name in enumerate(SIDES):
         x: list[float] = []
         y: list[float] = []
-        for place, bar in enumerate(values):
-            value = bar[side]
+        for place, sides in enumerate(values):
+            value = sides[side]
             if value is not None:
-                x.append(place + ASIDE * (side - 1))
+                x.append(place + ASIDE * (side - 1))  # the middle side stands at the bar's tick
                 y.append(max(value, LEAST) if is_log else value)
         if x:
             style: Literal["points", "published"] = "points" if side else "published"
@@ -194,12 +212,16 @@ def _plot(x_label: str, y_label: str, labels: Sequence[str],
                 y_ends=(LEAST, 2 * highest))
 
 
-def _values(row: Item, place: int) -> tuple[float | None, float | None, float | None]:
-    """Published, clean, and with all causes: in the metric's unit (0) or in percent (1)."""
-    return (row.published_numbers[place], row.numbers_at(0)[place], row.numbers_at(-1)[place])
+def _sides(row: Item, which: int) -> tuple[float | None, float | None, float | None]:
+    """The number as published, clean, and with all causes.
+
+    which: 0 for the number in the metric's unit, 1 for the percentage.
+    """
+    return (row.published_numbers[which], row.numbers_at(0)[which], row.numbers_at(-1)[which])
 
 
 def _word(row: Item, level: int) -> str:
+    """Whether our number agrees at a level, in a word; "" where no number was published."""
     if row.published_numbers == (None, None):
         return ""
     if row.constant and level == -1:
@@ -210,13 +232,14 @@ def _word(row: Item, level: int) -> str:
 def _statements(scenario: Scenario, figure: Figure,
                 levels: Sequence[Measured]) -> tuple[Statement, ...]:
     """The published statements on a figure, clean and with all causes."""
-    clean, last = (
-        judge_bars(level.bar_figures[figure.name], scenario.claims, level.exact).statements
-        for level in (levels[0], levels[-1]))
+    def judge(level: Measured) -> Sequence[Statement]:
+        bar_figure = level.bar_figures[figure.name]
+        return judge_bars(bar_figure, scenario.claims, level.exact).statements
+
     statements = []
-    for before, after in zip(clean, last):
-        measured = f"{after.measured}; clean: {before.measured}"
-        statements.append(Statement(after.text, measured, after.outcome))
+    for clean, last in zip(judge(levels[0]), judge(levels[-1])):
+        measured = f"{last.measured}; clean: {clean.measured}"
+        statements.append(Statement(last.text, measured, last.outcome))
     return tuple(statements)
 
 
@@ -226,23 +249,24 @@ EVERY_CELL = "Every cell: published, clean, and as they measured it"
 
 
 def _cells(rows: Sequence[Item], file: str, context: str) -> Finding:
-    """Each published value next to ours, and ours divided by it."""
+    """The table of all published raw values next to ours, and the chart of ours divided by theirs.
+    """
     title = f"Measured here, as a part of each published value of paper/{file}"
     columns = (Column("cell", is_text=True), Column("", "ms", SIDES[0]),
                Column("", "ms", SIDES[1]), Column("", "ms", SIDES[2]),
                Column("clean", is_text=True, is_filter=True),
                Column("as they measured it", is_text=True, is_filter=True))
-    cells = tuple((row.label, *_values(row, 0), _word(row, 0), _word(row, -1)) for row in rows)
-    plot = Plot("published total time (ms)", "measured / published", (
-        Line(SIDES[1], *_parts(rows, 0), look=1, style="published"),
-        Line(SIDES[2], *_parts(rows, -1), style="points")), x_scale="log", y_scale="log",
-        limit=(1.0, "as published"))
+    cells = tuple((row.label, *_sides(row, 0), _word(row, 0), _word(row, -1)) for row in rows)
+    clean = Line(SIDES[1], *_ratios(rows, 0), look=1, style="published")
+    with_causes = Line(SIDES[2], *_ratios(rows, -1), style="points")
+    plot = Plot("published total time (ms)", "measured / published", (clean, with_causes),
+                x_scale="log", y_scale="log", limit=(1.0, "as published"))
     return Finding("cells", EVERY_CELL, tables=(Table(EVERY_CELL, columns, cells),),
                    chart=LineChart(title, (context,), columns=((plot,),), legend=True))
 
 
-def _parts(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Published times in ms, ascending, and ours divided by them."""
+def _ratios(rows: Sequence[Item], level: int) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """The published times in ms, ascending, and our times at a level divided by them."""
     points = []
     for row in rows:
         published_ms, _ = row.published_numbers

@@ -28,29 +28,33 @@ if TYPE_CHECKING:
     from firstflight.base.resampling import Numbers
 
 PERCENTILES = (50, 95, 99)
-NOISE_PART = 0.01  # of the best mean: a window with a mean this near is as good
-WORST_P99_PART = 0.02  # a window may lengthen the 99th percentile by this share at most
-WORST_RETRANSMITTED_POINTS = 0.5  # and may raise the retransmitted share by so many points
+# A window is as good as the best one if its mean is longer by no more than this share.
+NOISE_SHARE = 0.01
+# A window does harm if it makes the 99th percentile longer by more than this share,
+MOST_P99_SHARE = 0.02
+# or if it retransmits more of the segments, by more than so many percentage points.
+MOST_RETRANSMITTED_POINTS = 0.5
 ONLY_WINDOW = "no other window was measured"
 SAME_MS = 1.0  # a user who is faster by less counts as "the same"
 
 
 @dataclass(frozen=True)
 class Measured:
-    """The users that count under every window.
+    """The users that count under every window, as arrays of shape (users,)."""
 
-    total_ms, retransmitted, queue_drops: for each window of shape (n,). weight, group: of shape
-    (n,). segments: of the response, shape (n,). excluded: how many users lack a record that counts
-    under some window. user: the number of each in the sample, shape (n,).
-    """
-
+    # By window: the time to the last byte, and segments that were retransmitted or that a queue
+    # dropped.
     total_ms: Mapping[int, Numbers]
     retransmitted: Mapping[int, Numbers]
     queue_drops: Mapping[int, Numbers]
+    # The same under every window: how much a user counts, the index of his group in
+    # UserSample.groups, and how many segments his response has.
     weight: Numbers
     group: NDArray[numpy.intp]
     segments: Numbers
+    # How many users are left out, since under some window they have no record that counts.
     excluded: int
+    # The index of each user in the columns of UserSample.
     user: NDArray[numpy.intp]
 
     def only(self, group: int) -> Measured:
@@ -68,19 +72,18 @@ class Measured:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one window does to some users; times in ms.
-
-    saved: what it saves of the baseline's mean. to_best: what the best window saves of this one's
-    mean. gain_percent, lose_percent: shares of users that are faster or slower than with the
-    baseline by more than SAME_MS.
-    """
+    """What one window does to some users."""
 
     initcwnd: int
+    # The time to the last byte at each of PERCENTILES.
     percentiles_ms: tuple[float, ...]
+    # The baseline's mean less the mean under this window, in ms.
     saved: Difference
+    # The mean under this window less the mean under the best one, in ms.
     to_best: Difference
-    retransmitted_percent: float
-    queue_drops: float
+    retransmitted_percent: float  # of all segments
+    queue_drops: float  # segments of a user, in the mean
+    # Shares of users that are faster or slower than with the baseline by more than SAME_MS.
     gain_percent: float
     lose_percent: float
 
@@ -95,18 +98,19 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Recommendation:
-    """The window that the rule chooses, and why.
-
-    fits_percent: responses that fit the baseline. holding: the windows that are as good as the best
-    and do no harm. harm: what each of the other windows makes worse, in words.
-    """
+    """The window that the rule chooses, and why."""
 
     initcwnd: int
     why: str
+    # One for each window, by size.
     outcomes: tuple[Outcome, ...]
+    # The share of responses that fit into the baseline window.
     fits_percent: float
+    # How many users were compared.
     users: int
+    # The windows that are as good as the best and do no harm; initcwnd is one of them.
     holding: frozenset[int]
+    # By each window that does harm: what it makes worse, in words.
     harm: Mapping[int, str]
 
     def outcome(self, initcwnd: int) -> Outcome:
@@ -114,7 +118,7 @@ class Recommendation:
         return next(outcome for outcome in self.outcomes if outcome.initcwnd == initcwnd)
 
     def why_of(self, initcwnd: int, baseline: int) -> str:
-        """The reason for another window than the rule's, by the same numbers."""
+        """The reason for a window that was chosen instead of the rule's, by the same numbers."""
         return _why(self.outcome(initcwnd), self.outcome(baseline), self.outcomes,
                     self.fits_percent)
 
@@ -122,37 +126,45 @@ class Recommendation:
 def measured(users: UserSample, records: Sequence[Record], part: str = PART) -> Measured:
     """The users whose records count under every window.
 
-    part: of SCALES; users whose bandwidth is known are the same in each.
+    part: a key of UserSample.parts. A user whom this part does not measure keeps his records of
+    PART, as a user does whose bandwidth is known.
     """
-    def counts(rows: Mapping[int, Record]) -> bool:
-        return all(window in rows and rows[window].counts and rows[window].total_ms is not None
-                   for window in users.initcwnd)
+    def counts(by_window: Mapping[int, Record]) -> bool:
+        return all(window in by_window and by_window[window].counts
+                   and by_window[window].total_ms is not None for window in users.initcwnd)
 
     by_user = {**responses_of(PART, records), **responses_of(part, records)}
-    whole = {sample: rows for sample, rows in sorted(by_user.items()) if counts(rows)}
+    counted = {user: by_window for user, by_window in sorted(by_user.items())
+               if counts(by_window)}
 
     def column(name: str, window: int) -> Numbers:
-        return numpy.array([float(getattr(rows[window], name) or 0) for rows in whole.values()])
+        values = [getattr(by_window[window], name) for by_window in counted.values()]
+        return numpy.array([float(value or 0) for value in values])
 
     def columns(name: str) -> dict[int, Numbers]:
         return {window: column(name, window) for window in users.initcwnd}
 
-    trials = [rows[users.initcwnd[0]].trial for rows in whole.values()]
+    any_window = users.initcwnd[0]  # weight and response are the same under all windows
+    trials = [by_window[any_window].trial for by_window in counted.values()]
     segments = [math.ceil(trial.response_bytes / MSS) for trial in trials]
     return Measured(
         columns("total_ms"), columns("retransmissions"), columns("queue_drops"),
         weight=numpy.array([trial.weight for trial in trials]),
-        group=numpy.array([users.group[sample] for sample in whole], dtype=numpy.intp),
+        group=numpy.array([users.group[user] for user in counted], dtype=numpy.intp),
         segments=numpy.array(segments, dtype=float),
-        excluded=len(users.rtt_ms) - len(whole), user=numpy.array([*whole], dtype=numpy.intp))
+        excluded=len(users.rtt_ms) - len(counted),
+        user=numpy.array([*counted], dtype=numpy.intp))
 
 
 def recommend(users: Measured, baseline: int) -> Recommendation:
     """The smallest window that is as good as the best, and does no harm.
 
-    As good: its mean is within NOISE_PART of the best mean, or the interval of the difference
-    includes zero. No harm: p99 is at most WORST_P99_PART longer than the baseline's, and
-    retransmissions are at most WORST_RETRANSMITTED_POINTS more. Raises ValueError without users.
+    A window is as good if its mean is within NOISE_SHARE of the best mean, or if the interval of
+    their difference includes zero. It does no harm if its 99th percentile is longer than the
+    baseline's by MOST_P99_SHARE at most, and if it retransmits MOST_RETRANSMITTED_POINTS more at
+    most. Where no harmless window is as good, the rule chooses the harmless one that saves most.
+    The baseline stays where the chosen window saves nothing for certain. Raises ValueError without
+    users.
     """
     if not len(users.weight):
         raise ValueError("no user counts under every window")
@@ -176,17 +188,18 @@ def recommend(users: Measured, baseline: int) -> Recommendation:
 
 
 def _as_good(outcome: Outcome, outcomes: Sequence[Outcome]) -> bool:
+    """Whether a window is as good as the best of all windows."""
     best_ms = min(other.mean_ms for other in outcomes)
     longer = outcome.to_best.absolute
-    return longer.sign <= 0 or longer.value <= NOISE_PART * best_ms
+    return longer.sign <= 0 or longer.value <= NOISE_SHARE * best_ms
 
 
 def _harm(outcome: Outcome, base: Outcome) -> str:
     """What a window makes worse than the bounds allow, in words; "" for nothing."""
-    if outcome.p99_ms > (1 + WORST_P99_PART) * base.p99_ms:
+    if outcome.p99_ms > (1 + MOST_P99_SHARE) * base.p99_ms:
         return f"p99 becomes {outcome.p99_ms:.0f} ms instead of {base.p99_ms:.0f}"
     more = outcome.retransmitted_percent - base.retransmitted_percent
-    if more > WORST_RETRANSMITTED_POINTS:
+    if more > MOST_RETRANSMITTED_POINTS:
         return (f"{outcome.retransmitted_percent:.2f} % of segments are retransmitted instead of"
                 f" {base.retransmitted_percent:.2f}")
     return ""
@@ -220,7 +233,7 @@ def _too_little(best: Outcome, base: Outcome) -> str:
     absolute = best.saved.absolute
     saved = f"the best, {best.initcwnd}, saves {absolute.value:.1f} ms of {base.mean_ms:.1f}"
     if absolute.sign > 0:
-        return f"no window saves as much as {100 * NOISE_PART:g} % of the time: {saved}"
+        return f"no window saves as much as {100 * NOISE_SHARE:g} % of the time: {saved}"
     return (f"no window saves more than noise: {saved}, 95 % interval"
             f" {format_interval(absolute.interval)} ms")
 
@@ -228,30 +241,35 @@ def _too_little(best: Outcome, base: Outcome) -> str:
 # Numbers -----------------------------------------------------------------------------
 
 def _outcomes(users: Measured, baseline: int) -> tuple[Outcome, ...]:
+    """What each window does, from the smallest to the largest."""
     weight, windows = users.weight, sorted(users.total_ms)
     numbers = range(len(weight))
     table = []
     for window in windows:
-        rows = zip(numbers, weight.tolist(), users.total_ms[window].tolist())
-        table += [Row(None, window, *row) for row in rows]
+        times_ms = users.total_ms[window].tolist()
+        for row in zip(numbers, weight.tolist(), times_ms):
+            table.append(Row(None, window, *row))
 
     def mean(values: Numbers) -> float:
         return float(weight @ values / weight.sum())
 
     best = min(windows, key=lambda window: mean(users.total_ms[window]))
-    shares = [percent / 100 for percent in PERCENTILES]
-    sent = float(weight @ users.segments)
-    made = []
+    ranks = [percent / 100 for percent in PERCENTILES]
+    all_segments = float(weight @ users.segments)
+    outcomes = []
     for window in windows:
         total_ms = users.total_ms[window]
         saved_ms = users.total_ms[baseline] - total_ms
         is_faster = (saved_ms > SAME_MS).astype(float)
         is_slower = (saved_ms < -SAME_MS).astype(float)
-        made.append(Outcome(
-            window, tuple(map(float, statistics(total_ms, [weight], shares)[0])),
+
+        (percentiles_ms,) = statistics(total_ms, [weight], ranks)
+        retransmitted = float(weight @ users.retransmitted[window])
+        outcomes.append(Outcome(
+            window, tuple(map(float, percentiles_ms)),
             saved=difference(table, baseline, window, resampled_users),
             to_best=difference(table, window, best, resampled_users),
-            retransmitted_percent=100 * float(weight @ users.retransmitted[window]) / sent,
+            retransmitted_percent=100 * retransmitted / all_segments,
             queue_drops=mean(users.queue_drops[window]),
             gain_percent=100 * mean(is_faster), lose_percent=100 * mean(is_slower)))
-    return tuple(made)
+    return tuple(outcomes)

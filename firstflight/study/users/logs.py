@@ -127,7 +127,7 @@ def read(lines: Iterable[str], where: str, rtt_field: RttField | None = None,
         return named_fields.read_json(first, rest, where, rtt_field, first_requests)
     head = [name.strip().strip('"') for name in first.strip().split(",")]
     if _is_csv_head(head, rtt_field):
-        return named_fields.read_csv(head, rest, where, rtt_field, first_requests)
+        return named_fields.read_csv(rest, where, rtt_field, first_requests)
     if is_ltsv(first):
         return named_fields.read_ltsv(first, rest, where, rtt_field, first_requests)
 

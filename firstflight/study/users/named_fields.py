@@ -1,13 +1,13 @@
-"""Rows whose values have names: CSV, JSON lines, LTSV, key=value, and the W3C's extended log.
+"""Reads rows whose values have names: CSV, JSON lines, LTSV, key=value, the W3C's extended log.
 
 A field is a round-trip time only if its name says so, or if --rtt-field does. Operators add any
-field to a log, often the duration of a request. Known names, in any case:
+field to a log, often the duration of a request. These names are known, in capitals or not:
 
     rtt, tcpinfo_rtt, rtt_us, fc_rtt    in µs, as nginx's $tcpinfo_rtt (ngx_http_core_module) and
                                         HAProxy's fc_rtt(us)
     socket_tcpi_rtt, tcpi_rtt           in µs, Fastly's client.socket.tcpi_rtt
-    rtt_ms, ClientTCPRTTMs              in ms, the latter of Cloudflare's Logpush (http_requests),
-                                        which is 0 over QUIC
+    rtt_ms                              in ms
+    ClientTCPRTTMs                      in ms, in Cloudflare's Logpush (http_requests); 0 over QUIC
 """
 
 from __future__ import annotations
@@ -27,10 +27,12 @@ from firstflight.workloads.fetch.scenario.requested_users import RttField
 
 COLUMNS = ("rtt_ms", "bandwidth_kbps", "response_bytes", "group", "weight",
            "connection_requests", "connection")
-SHOWN = 200  # characters of a list of names
-MOST_JSON_BYTES, MOST_JSON_PARTS = 1 << 16, 1000  # of a line: its bytes, its lists and tables
+MOST_SHOWN = 200  # characters of a list of names in a message
+MOST_JSON_BYTES = 1 << 16  # of a line
+MOST_JSON_PARTS = 1000  # lists and tables of a line
 CLOUDFLARE = "clienttcprttms"
-# By a name in lower case: the quantity that it stands for, and the factor to the quantity's unit.
+# For each known name, in lower case: the quantity that it stands for, and the factor from its unit
+# to the quantity's.
 NAMES: Mapping[str, tuple[str, float]] = {
     **dict.fromkeys(("rtt", "tcpinfo_rtt", "rtt_us", "fc_rtt", "socket_tcpi_rtt", "tcpi_rtt"),
                     ("rtt_ms", 1e-3)),
@@ -41,7 +43,8 @@ NAMES: Mapping[str, tuple[str, float]] = {
                     ("response_bytes", 1.0)),
     **dict.fromkeys(("group", "server_name", "country", "clientcountry"), ("group", 1.0)),
     "weight": ("weight", 1.0),
-    # 1 where a request is the first one of its connection: of nginx, and of HAProxy.
+    # The field is 1 where a request is the first one of its connection. nginx has the first name,
+    # HAProxy the second.
     **dict.fromkeys(("connection_requests", "http_first_req"), ("request", 1.0)),
     # What distinguishes connections: a number (nginx's $connection, Envoy's %CONNECTION_ID%), or
     # the client's address with its port, in one field or two.
@@ -54,25 +57,28 @@ NAMES: Mapping[str, tuple[str, float]] = {
                      "edgeresponsestatus"), ("status", 1.0)),
     **dict.fromkeys(("user_agent", "http_user_agent", "agent", "cs(user-agent)",
                      "clientrequestuseragent"), ("agent", 1.0))}
-# In a user agent; Cubot makes telephones.
+# A word of a user agent that is no user. Cubot makes telephones.
 _BOT = re.compile(r"(?<!\bcu)bot\b|crawl|spider|slurp|scanner", re.IGNORECASE)
-# No content and not modified: what a log counts of them is their header (RFC 9110, 6.4.1).
+# The statuses "no content" and "not modified": a log counts only the header of such a response
+# (RFC 9110, 6.4.1).
 _WITHOUT_BODY = ("204", "304")
-UNITS = {1e-3: "µs", 1.0: "ms"}
-# IPv6 without brackets may end in digits, too.
+UNITS = {1e-3: "µs", 1.0: "ms"}  # by the factor to ms
+# An address with a port. IPv6 needs its brackets here: without them it may end in digits, too.
 _WITH_PORT = re.compile(r"(?:[0-9.]{7,15}|\[[0-9A-Fa-f:.]+\]):\d{1,5}")
-_OF_QUIC = re.compile(r"http/3(?:\.0)?|h3(?:-\d+)?|quic", re.IGNORECASE)  # a value that says so
+# A value, such as the protocol, that says that a request came over QUIC.
+_OF_QUIC = re.compile(r"http/3(?:\.0)?|h3(?:-\d+)?|quic", re.IGNORECASE)
 _PAIR = re.compile(r'(?:^|[\s",;])(?P<name>[A-Za-z_][\w.-]{0,60})="?(?P<value>[^\s",;]*)')
 _LABEL = re.compile(r"[A-Za-z_][\w.-]{0,60}:")
-_LTSV = {"size": "bytes"}  # labels of ltsv.org, by the names that are known here
+# Labels of ltsv.org that NAMES does not have, and the name in NAMES that means the same.
+_OF_LTSV = {"size": "bytes"}
 
 
 @dataclass(frozen=True)
 class NamedRtt:
-    """Which of the fields is the round-trip time, and the factor from its unit to ms."""
+    """The field that has the round-trip time."""
 
     name: str
-    to_ms: float
+    to_ms: float  # the factor from its unit to ms
 
     @property
     def words(self) -> str:
@@ -80,7 +86,11 @@ class NamedRtt:
 
 
 def rtt_of(names: Iterable[str], what: str, where: str, chosen: RttField | None) -> NamedRtt:
-    """The field of the RTT, which the user may have chosen. Raises UsageError where none is."""
+    """The field that has the round-trip time. Raises UsageError where none of the fields has it.
+
+    names: of the fields. what: the format of the file, for messages. where: the file's name.
+    chosen: the field that --rtt-field names, None without the flag.
+    """
     known = list(names)
     if chosen is not None:
         if chosen.name not in known:
@@ -91,27 +101,27 @@ def rtt_of(names: Iterable[str], what: str, where: str, chosen: RttField | None)
     if name:
         return NamedRtt(name, NAMES[name.lower()][1])
     raise UsageError(f"{where}: {what} of these fields has no round-trip time (rtt, rtt_ms,"
-                     f" tcpinfo_rtt, ClientTCPRTTMs): {_listed(known)}{_cure(known)}")
+                     f" tcpinfo_rtt, ClientTCPRTTMs): {_listed(known)}{_what_to_do(known)}")
 
 
-def _cure(names: Sequence[str]) -> str:
-    """What to do about names of which none is known to be a round-trip time."""
+def _what_to_do(names: Sequence[str]) -> str:
+    """What a user can do where no name is known to be a round-trip time: the end of a message."""
     if "EdgeStartTimestamp" in names:
         return "; Cloudflare's Logpush has ClientTCPRTTMs"
     if "time-taken" in names:
         return "; CloudFront and IIS log none: take the output of ss -tin, or CSV"
-    like = next((name for name in names if "rtt" in name.lower()), "")
-    if like:
-        return (f"; if it is {like}, say so with its unit: --rtt-field {like}:us or {like}:ms"
+    likely = next((name for name in names if "rtt" in name.lower()), "")
+    if likely:
+        return (f"; if it is {likely}, say so with its unit: --rtt-field {likely}:us or {likely}:ms"
                 " (Fastly's client.socket.tcpi_rtt is in us)")
     return "; add one, as nginx's $tcpinfo_rtt, or name it: --rtt-field NAME:us"
 
 
 def _listed(names: Sequence[str]) -> str:
-    """The names, those that look like a round-trip time first, in not too many characters."""
+    """The names in at most MOST_SHOWN characters; names like a round-trip time come first."""
     ordered = sorted(names, key=lambda name: "rtt" not in name.lower())
     words = ", ".join(ordered) or "none"
-    return words if len(words) <= SHOWN else f"{words[:SHOWN].rpartition(', ')[0]}, …"
+    return words if len(words) <= MOST_SHOWN else f"{words[:MOST_SHOWN].rpartition(', ')[0]}, …"
 
 
 def name_of(quantity: str, names: Iterable[str]) -> str:
@@ -124,7 +134,10 @@ def name_of(quantity: str, names: Iterable[str]) -> str:
 
 
 def row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
-    """A row by the names of its values. Raises Skipped, with the row's connection."""
+    """The row that named values make. Raises Skipped, with the row's connection, if it is unfit.
+
+    values: by their names. rtt: the field that has the round-trip time.
+    """
     connection = connection_of(values)
     try:
         return _row_of(values, rtt)._replace(connection=connection)
@@ -134,7 +147,10 @@ def row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
 
 
 def connection_of(values: Mapping[str, object]) -> str:
-    """What distinguishes a row's connection: its number, or the client's address and port."""
+    """What distinguishes a row's connection from the others; "" where the row does not say.
+
+    It is the connection's number, or the client's address and port.
+    """
     def text(quantity: str) -> str:
         name = name_of(quantity, values)
         return str(values[name]).strip() if name and values[name] is not None else ""
@@ -149,6 +165,7 @@ def connection_of(values: Mapping[str, object]) -> str:
 
 
 def _row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
+    """The row without its connection. Raises Skipped."""
     def value(quantity: str) -> float | None:
         name = name_of(quantity, values)
         what = "a weight" if quantity == "weight" else name
@@ -171,7 +188,8 @@ def _row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
     if status and _text(values[status]) in _WITHOUT_BODY:
         raise Skipped(EMPTY_RESPONSE)
     size = value("response_bytes")
-    if size == 0 and name_of("response_bytes", values) != "response_bytes":  # of a log
+    is_log = name_of("response_bytes", values) != "response_bytes"  # which is this tool's own name
+    if size == 0 and is_log:
         raise Skipped(EMPTY_RESPONSE)
     if not measured:
         raise Skipped("without an RTT")
@@ -182,13 +200,17 @@ def _row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
 
 
 def _is_quic(values: Mapping[str, object], rtt: NamedRtt, measured: float | None) -> bool:
-    """Whether a row without a round trip of TCP came over QUIC."""
+    """Whether a row came over QUIC, for which no round-trip time of TCP is logged.
+
+    measured: the value of the field that has the round-trip time.
+    """
     if rtt.name.lower() == CLOUDFLARE and measured == 0:
         return True
     return any(isinstance(value, str) and _OF_QUIC.fullmatch(value) for value in values.values())
 
 
 def _text(value: object) -> str:
+    """A value as text; "" for None. Raises Skipped for what is neither a number nor text."""
     if value is None:
         return ""
     if isinstance(value, (str, int, float)) and not isinstance(value, bool):
@@ -198,14 +220,19 @@ def _text(value: object) -> str:
 
 # Formats -------------------------------------------------------------------------------
 
-def read_csv(head: Sequence[str], lines: Iterable[str], where: str,
-             chosen: RttField | None = None, first_requests: bool = False) -> UserTable:
-    """Read a CSV; columns with unknown names are ignored in files of other programs."""
+def read_csv(lines: Iterable[str], where: str, chosen: RttField | None = None,
+             first_requests: bool = False) -> UserTable:
+    """Read a CSV whose first line has the names of the columns.
+
+    Columns with unknown names are ignored, except where the file has a column rtt_ms: such a file
+    was made for --users, and an unknown name in it is a mistake. Raises UsageError.
+    """
     reader = csv.reader(line for line in lines if not line.startswith("#"))
     try:
         names = [name.strip() for name in next(reader, [])]
-        for name in names if "rtt_ms" in names and chosen is None else ():
-            if name not in COLUMNS:
+        is_made_for_users = "rtt_ms" in names and chosen is None
+        for name in names:
+            if is_made_for_users and name not in COLUMNS:
                 raise UsageError(f"{where}: unknown column {name!r}"
                                  f"{nearest_or_known(name, COLUMNS)}")
         rtt = rtt_of(names, "CSV", where, chosen)
@@ -234,10 +261,11 @@ def read_json(first: str, lines: Iterable[str], where: str,
 
 
 def _object(line: str) -> dict[str, object]:
+    """The values of a line that is a JSON object. Raises Skipped for any other line."""
     try:
         if line.count("[") + line.count("{") > MOST_JSON_PARTS:
             raise ValueError("lists and tables without end")
-        # Values are looked at by name; looking at all of them takes most of the time.
+        # No value is checked here: most are never used, and checking all takes most of the time.
         value = untrusted.read(line.encode(), lambda value, where: value, MOST_JSON_BYTES)
     except ValueError:
         value = None
@@ -248,7 +276,10 @@ def _object(line: str) -> dict[str, object]:
 
 def read_w3c(names: Sequence[str], lines: Iterable[str], where: str,
              chosen: RttField | None = None, first_requests: bool = False) -> UserTable:
-    """Read the W3C's extended log format: #Fields: has the names, between spaces or tabs."""
+    """Read the W3C's extended log format, whose line #Fields: has the names of the values.
+
+    Spaces or tabs stand between values.
+    """
     rtt = rtt_of(names, "a W3C log", where, chosen)
 
     def parse(line: str) -> Row:
@@ -269,15 +300,16 @@ def is_ltsv(line: str) -> bool:
 
 def read_ltsv(first: str, lines: Iterable[str], where: str,
               chosen: RttField | None = None, first_requests: bool = False) -> UserTable:
-    """Read LTSV: label:value between tabs."""
+    """Read LTSV: a label and a value with a colon between them, and tabs between such pairs."""
     rtt = rtt_of(_labelled(first), "LTSV", where, chosen)
     return collect(content(lines), lambda line: row_of(_labelled(line), rtt), "LTSV",
                    where, rtt_from=rtt.words, first_requests=first_requests)
 
 
 def _labelled(line: str) -> dict[str, object]:
+    """The values of a line of LTSV, by the names that NAMES has."""
     pairs = (part.partition(":") for part in line.rstrip("\r\n").split("\t"))
-    return {_LTSV.get(label, label): value for label, _, value in pairs}
+    return {_OF_LTSV.get(label, label): value for label, _, value in pairs}
 
 
 def pairs_of(line: str) -> dict[str, object]:
@@ -286,13 +318,17 @@ def pairs_of(line: str) -> dict[str, object]:
 
 
 def read_pairs(first: str, lines: Iterable[str], where: str,
-               more: Callable[[str], dict[str, object]], chosen: RttField | None = None,
+               unnamed_values: Callable[[str], dict[str, object]], chosen: RttField | None = None,
                first_requests: bool = False) -> UserTable:
-    """Read name=value. more: values of a line that have no name there, by theirs."""
+    """Read lines with name=value in them.
+
+    unnamed_values: returns the values of a line that stand without a name, by the names that they
+    have in NAMES.
+    """
     rtt = rtt_of(pairs_of(first), "a log", where, chosen)
 
     def parse(line: str) -> Row:
-        values = {**more(line), **pairs_of(line)}
+        values = {**unnamed_values(line), **pairs_of(line)}
         size = name_of("response_bytes", values)
         if rtt.name not in values or not size:
             raise Skipped("in another format than the first line")

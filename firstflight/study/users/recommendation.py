@@ -20,18 +20,19 @@ from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.users import PART, Option, UserSample
 
-ASIDE = 0.06  # of the distance between windows: groups stand next to each other
-FEWEST_USERS = 20  # for a first answer
+# The distance between the points of two groups, as a share of that between windows.
+ASIDE = 0.06
+FEWEST_USERS = 20  # that a first answer needs
 LEAST_MEDIAN_MS, MOST_MEDIAN_MS = 0.5, 3000.0  # plausible median RTTs of users on the Internet
-MOST_GROUPS = 6  # in the figure; the table has all groups
-MOST_NAMED = 6  # groups in a sentence
+MOST_DRAWN_GROUPS = 6  # the table has all groups
+MOST_NAMED_GROUPS = 6  # in a sentence
 NO_OPTION: Option = MappingProxyType({})
 HOW_TO_SET = ("To set it now; IPv6, how to keep it, what to watch and how to undo it: see"
               " docs/QUESTIONS.md or the page:")
-RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_PART:g} % of the"
+RULE = (f"The smallest window whose mean is within {100 * analysis.NOISE_SHARE:g} % of the"
         " best, or differs from it by less than the interval; and whose p99 is at most"
-        f" {100 * analysis.WORST_P99_PART:g} % longer than the baseline's, with at most"
-        f" {analysis.WORST_RETRANSMITTED_POINTS:g} points more of segments retransmitted. Where"
+        f" {100 * analysis.MOST_P99_SHARE:g} % longer than the baseline's, with at most"
+        f" {analysis.MOST_RETRANSMITTED_POINTS:g} points more of segments retransmitted. Where"
         " no window saves more than its interval, the baseline stays. It has to hold with each"
         " other value of what the file does not say; where none does, none is recommended.")
 
@@ -40,6 +41,7 @@ def recommended(scenario: Scenario, users: UserSample, records: Sequence[Record]
                 option: Option = NO_OPTION) -> tuple[Finding, Mapping[str, Choice]]:
     """The finding on the users with one option, and the choice for all and for each group.
 
+    option: the values of what the operator chooses; NO_OPTION where nothing has several values.
     The choices are {} where no user counts.
     """
     name = "_".join(("windows", *map(_in_a_name, option.values())))
@@ -62,7 +64,7 @@ def recommended(scenario: Scenario, users: UserSample, records: Sequence[Record]
         tables.append(window_commands.table(windows, users.baseline_initcwnd))
 
     sentence = f"{scenario.head.source}. {choice_in_words(users, whole)}"
-    unsaid, edge = varied.remarks(users, whole), _edge(users, whole)
+    unsaid, edge = varied.remarks(users, whole), _hint_at_larger_window(users, whole)
     statements = [Statement("Which window?", sentence)]
     if unsaid:
         statements.append(Statement("What does the file not say?", " ".join(unsaid)))
@@ -77,8 +79,8 @@ def recommended(scenario: Scenario, users: UserSample, records: Sequence[Record]
 
     notes = (*doubts(users), *unsaid, *_groups_apart(choices), edge, _exclusion(measured),
              HOW_TO_SET if commands else "")
-    answer = Answer(sentence, outcomes if len(advised) == 1 else _by_users(choices),
-                    tuple(filter(None, notes)), "\n".join(commands))
+    table = outcomes if len(advised) == 1 else _by_users(choices)
+    answer = Answer(sentence, table, tuple(filter(None, notes)), "\n".join(commands))
     chart = None
     if len(users.initcwnd) > 1:
         chart = _chart(scenario, users, choices, measured, option)
@@ -141,21 +143,26 @@ def _why_none(whole: Choice) -> str:
 
 
 def _groups_apart(choices: Mapping[str, Choice]) -> list[str]:
-    """A sentence on groups for which the window for all does not hold, and that have no route."""
+    """A sentence on the groups that need another window, and cannot have it by a route.
+
+    [] where there are none. A route needs a prefix, by which these groups are not named.
+    """
     everybody = choices[ALL].initcwnd
     apart = [f"{name} ({choice.initcwnd or 'no window holds'})" for name, choice in choices.items()
              if choice.initcwnd != everybody and everybody not in choice.holding
              and not window_commands.is_prefix(name)]
     if not apart:
         return []
-    more = f" and {len(apart) - MOST_NAMED} more" if len(apart) > MOST_NAMED else ""
-    named = ", ".join(apart[:MOST_NAMED])
+    named = ", ".join(apart[:MOST_NAMED_GROUPS])
+    more = ""
+    if len(apart) > MOST_NAMED_GROUPS:
+        more = f" and {len(apart) - MOST_NAMED_GROUPS} more"
     return [f"Groups that need another window: {named}{more}. A route is for addresses: name"
             " the groups by their prefixes, such as 192.0.2.0/24."]
 
 
-def _edge(users: UserSample, whole: Choice) -> str:
-    """A hint that a still larger window may be better; "" unless the largest one is the best."""
+def _hint_at_larger_window(users: UserSample, whole: Choice) -> str:
+    """A hint that a still larger window may be better; "" unless the largest one was chosen."""
     largest = max(users.initcwnd)
     if whole.initcwnd != largest or len(users.initcwnd) == 1 or largest == users.baseline_initcwnd:
         return ""
@@ -165,7 +172,10 @@ def _edge(users: UserSample, whole: Choice) -> str:
 
 
 def doubts(users: UserSample) -> list[str]:
-    """Why the answer is doubtful: too few users, or RTTs of no Internet path."""
+    """Sentences on why the answer is doubtful; [] if it is not.
+
+    It is doubtful with few users, and with RTTs that no path of the Internet has.
+    """
     doubts = []
     if len(users.rtt_ms) < FEW_USERS:
         doubts.append(f"Only {len(users.rtt_ms)} different users were measured: that is too few for"
@@ -188,7 +198,7 @@ def _assumed(scenario: Scenario, users: UserSample, option: Option) -> str:
     """The assumptions on the users that are not from the file, in a sentence."""
     fields = {**users.template.fields, **option}
     length = users.template.lists["queue"][0]
-    (uplink_kbps, *_) = users.template.lists["uplink_kbps"]
+    uplink_kbps = users.template.lists["uplink_kbps"][0]
     if length == AUTO:
         holds = f"one bandwidth-delay product, at least {LEAST_AUTO_PACKETS} packets"
     else:
@@ -211,6 +221,7 @@ def _assumed(scenario: Scenario, users: UserSample, option: Option) -> str:
 # Tables ------------------------------------------------------------------------------
 
 def _outcomes_table(advised: Mapping[str, Recommendation]) -> Table:
+    """What each window does to each group of users."""
     columns = (
         Column("users", is_text=True, is_filter=True), Column("IW"),
         Column("mean", "ms", "time to the last byte"),
@@ -233,7 +244,10 @@ def _outcomes_table(advised: Mapping[str, Recommendation]) -> Table:
 
 
 def _saved(outcome: Outcome) -> tuple[float | str | Interval, ...]:
-    """What a window saves; "" for the baseline, which would be compared with itself."""
+    """The saving of the mean, its interval, and its percentage.
+
+    Each is "" for the baseline, which would be compared with itself.
+    """
     absolute = outcome.saved.absolute
     if absolute.interval is None or absolute.interval == (0.0, 0.0):
         return "", "", ""
@@ -241,14 +255,16 @@ def _saved(outcome: Outcome) -> tuple[float | str | Interval, ...]:
 
 
 def _choice_table(users: UserSample, choices: Mapping[str, Choice]) -> Table:
+    """The window for each group, and why. A note names the groups of which no user counts."""
     rows: list[tuple[Cell, ...]] = []
     for name, choice in choices.items():
         why = choice.why if choice.initcwnd is not None else "no window holds"
         rows.append((name, choice.whole.users, _window(choice), why))
 
     notes: tuple[str, ...] = ()
-    lost = [name or OTHERS for name in users.groups if (name or OTHERS) not in choices]
-    if lost and len(users.groups) > 1:
+    groups = [name or OTHERS for name in users.groups]
+    lost = [name for name in groups if name not in choices]
+    if lost and len(groups) > 1:
         notes = (f"No user of these groups counts under every window: {', '.join(lost)}.",)
     return Table(
         "The choice", (Column("users", is_text=True), Column("measured"), Column("IW"),
@@ -289,11 +305,12 @@ def _by_users(choices: Mapping[str, Choice]) -> Table:
 
 def _chart(scenario: Scenario, users: UserSample, choices: Mapping[str, Choice],
            measured: Measured, option: Option) -> LineChart:
-    """Mean saving and 99th percentile by window, a line for each group; above them the choice.
+    """The mean saving and the 99th percentile by window, a line for each group.
 
-    What is drawn alone would suggest the best window as measured, which may hold nowhere else.
+    Above them stands what the rule chooses: the lines alone would suggest the window that is best
+    as measured, which may not hold under other conditions.
     """
-    shown = {name: choice.whole for name, choice in list(choices.items())[:MOST_GROUPS]}
+    shown = {name: choice.whole for name, choice in list(choices.items())[:MOST_DRAWN_GROUPS]}
     whole = choices[ALL]
     chosen = (f"The rule chooses {whole.initcwnd} segments." if whole.initcwnd is not None else
               f"No window holds: {_why_none(whole)}.")
@@ -302,18 +319,18 @@ def _chart(scenario: Scenario, users: UserSample, choices: Mapping[str, Choice],
 
     saved, tails = [], []
     for look, (name, advice) in enumerate(shown.items()):
-        aside = (look - (len(shown) - 1) / 2) * ASIDE
+        aside = (look - (len(shown) - 1) / 2) * ASIDE  # the middle group stands at the tick
         places = tuple(place + aside for place, _ in ticks)
         estimates = [outcome.saved.absolute for outcome in advice.outcomes]
-        saved.append(Line(name, places, tuple(one.value for one in estimates),
-                          tuple(one.interval for one in estimates), look=look))
+        saved.append(Line(name, places, tuple(estimate.value for estimate in estimates),
+                          tuple(estimate.interval for estimate in estimates), look=look))
         tails.append(Line(name, places, tuple(outcome.p99_ms for outcome in advice.outcomes),
                           look=look))
 
-    several = "" if measured.excluded == 1 else "s"
     excluded = ""
     if measured.excluded:
-        excluded = f"{measured.excluded} user{several} excluded: a verdict failed"
+        plural = "" if measured.excluded == 1 else "s"
+        excluded = f"{measured.excluded} user{plural} excluded: a verdict failed"
     saving = Plot("initial window (segments)",
                   f"mean saving against {users.baseline_initcwnd} (ms)", tuple(saved),
                   ticks=ticks, zero=True)

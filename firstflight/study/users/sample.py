@@ -1,8 +1,8 @@
 """Draws a sample of users, and makes a scenario of it, without addresses.
 
-The sampling is systematic, with probabilities in proportion to the weights, along the rows sorted
-by group, RTT, bandwidth and size (Madow 1949). So every part of the distribution has its share of
-the trials, and a seed always draws the same ones.
+The rows are sorted by group, RTT, bandwidth and size, and drawn at equal distances of cumulated
+weight (systematic sampling, Madow 1949). So every part of the distribution has its share of the
+trials. A seed always draws the same rows.
 """
 
 from __future__ import annotations
@@ -30,22 +30,26 @@ from firstflight.workloads.fetch.scenario.sweep import Template
 from firstflight.workloads.fetch.scenario.users import UNKNOWN, UserSample
 
 LINUX_WINDOW = 10  # TCP_INIT_CWND
-DIGITS = 3  # netem's delay has whole microseconds
+DIGITS = 3  # of a time in ms, since netem's delay has whole microseconds
+# The values of what neither the file nor a flag says.
 DEFAULTS: Mapping[str, str | float] = {
     "client": "libcurl",  # hundreds of fetches in one process
     "congestion_control": "cubic", "queue": AUTO, "loss_percent": 0, "repeat": 1}
 
 
 def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> Scenario:
-    """The scenario that measures a sample of the users. Raises UsageError for what is missing."""
-    columns = filled(users, requested.given or {}, path)
-    picks, times = picked(users, columns, requested.trials, seed)
+    """The scenario that measures a sample of the users. Raises UsageError for what is missing.
+
+    path: the file of the users. seed: of the draw.
+    """
+    columns = fill_columns(users, requested.given or {}, path)
+    rows, times = draw_rows(users, columns, requested.trials, seed)
     table: dict[str, object] = {
         "initcwnd": list(requested.windows), "baseline_initcwnd": baseline_of(requested.windows),
-        "groups": list(users.groups), "group": users.group[picks].tolist(),
+        "groups": list(users.groups), "group": users.group[rows].tolist(),
         "times": times.tolist()}
     for name, column in columns.items():
-        table[name] = column[picks].tolist()
+        table[name] = column[rows].tolist()
 
     gaps = numpy.isnan(users.bandwidth_kbps)
     if gaps.any():
@@ -71,7 +75,11 @@ def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> S
 
 
 def unknown(given: Collection[str], are_first_requests: bool) -> list[str]:
-    """What neither the file nor the flags say, of UNKNOWN. given: parameters that flags name."""
+    """The parameters of UNKNOWN whose values neither the file nor the flags say.
+
+    given: parameters that flags name. are_first_requests: whether the file has only the first
+    request of each connection, so that no response comes before those that are measured.
+    """
     return [name for name in UNKNOWN
             if name not in given and not (name == "kept" and are_first_requests)]
 
@@ -91,14 +99,17 @@ def stem_of(path: Path) -> str:
     return re.sub(r"[^a-z0-9]+", "_", path.stem.lower()).strip("_")[:60] or "file"
 
 
-def filled(users: UserTable, given: Mapping[str, float], path: Path
-           ) -> dict[str, NDArray[numpy.float64]]:
-    """The columns by their quantity, without gaps. Raises UsageError for what is missing."""
-    return {name: _filled(users, name, given, path) for name in QUANTITY_NAMES}
+def fill_columns(users: UserTable, given: Mapping[str, float], path: Path
+                 ) -> dict[str, NDArray[numpy.float64]]:
+    """The columns by their quantity, without gaps. Raises UsageError for what is missing.
+
+    given: values of flags, by their quantity, which stand where a row has none.
+    """
+    return {name: _fill_column(users, name, given, path) for name in QUANTITY_NAMES}
 
 
-def _filled(users: UserTable, name: str, given: Mapping[str, float], path: Path
-            ) -> NDArray[numpy.float64]:
+def _fill_column(users: UserTable, name: str, given: Mapping[str, float], path: Path
+                 ) -> NDArray[numpy.float64]:
     """A column without gaps. Raises UsageError that names the flag for what is missing."""
     column: NDArray[numpy.float64] = getattr(users, name)
     gaps = numpy.isnan(column)
@@ -106,11 +117,12 @@ def _filled(users: UserTable, name: str, given: Mapping[str, float], path: Path
         raise UsageError(f"{path}: {int(gaps.sum())} of {users.count} rows have no {name}; give"
                          f" it with {FLAGS[name].flag}, one value for all of them")
     filled = numpy.where(gaps, given.get(name, 0.0), column)
-    return filled.round(0 if name == "response_bytes" else DIGITS)
+    digits = 0 if name == "response_bytes" else DIGITS
+    return filled.round(digits)
 
 
 def _known(users: UserTable, name: str, given: Mapping[str, float]) -> str:
-    """The source of a quantity, in words; "" where every row has a measured value."""
+    """The source of a quantity in words, where some value was estimated or is a flag's; else ""."""
     missing = int(numpy.isnan(getattr(users, name)).sum())
     facts = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
     if missing:
@@ -119,16 +131,23 @@ def _known(users: UserTable, name: str, given: Mapping[str, float]) -> str:
     return "; ".join(facts)
 
 
-def picked(users: UserTable, columns: Mapping[str, NDArray[numpy.float64]], count: int, seed: int
-            ) -> tuple[NDArray[numpy.intp], NDArray[numpy.intp]]:
-    """Rows that were drawn, and how often each was, shape (distinct,)."""
+def draw_rows(users: UserTable, columns: Mapping[str, NDArray[numpy.float64]], count: int,
+              seed: int) -> tuple[NDArray[numpy.intp], NDArray[numpy.intp]]:
+    """Draw rows; return their indices, and how often each was drawn, both of shape (rows,).
+
+    Rows of the same group with equal values need to be measured only once, so they are one row.
+    """
+    # The last key of lexsort is the first to sort by.
     order = numpy.lexsort([*reversed(list(columns.values())), users.group])
     cumulated = numpy.cumsum(users.weight[order])
     start = numpy.random.default_rng(seed).random()
     points = (numpy.arange(count) + start) / count * cumulated[-1]
-    drawn = order[numpy.searchsorted(cumulated, points, side="right").clip(max=len(order) - 1)]
-    # The same network and size of the same group need to be measured once only.
-    rows = numpy.stack([users.group[drawn].astype(float), *(column[drawn]
-                                                            for column in columns.values())])
-    _, first, times = numpy.unique(rows, axis=1, return_index=True, return_counts=True)
+    places = numpy.searchsorted(cumulated, points, side="right")
+    drawn = order[places.clip(max=len(order) - 1)]
+
+    values = [users.group[drawn].astype(float)]
+    for column in columns.values():
+        values.append(column[drawn])
+    _, first, times = numpy.unique(numpy.stack(values), axis=1, return_index=True,
+                                   return_counts=True)
     return drawn[first], times

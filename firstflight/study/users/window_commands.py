@@ -1,6 +1,7 @@
-"""The commands that set an initial window on Linux at once; docs/QUESTIONS.md has all others.
+"""The commands that set an initial window on Linux at once (ip-route(8)).
 
-ip-route(8). tests/live/test_window_commands.py runs these, and each line of that page.
+docs/QUESTIONS.md has the commands that keep it, show it and undo it.
+tests/live/test_window_commands.py runs the commands of this file and of that page.
 """
 
 from __future__ import annotations
@@ -11,10 +12,10 @@ from collections.abc import Mapping
 
 from firstflight.findings.findings import Column, Table
 
-# The route as it is, so that its protocol, metric and source stay. Of an IPv6 route `ip` prints
-# for how long it is valid in words that it does not read.
+# The default route as it is, so that its protocol, metric and source stay. `ip` prints for how long
+# an IPv6 route is valid, but does not read that again, so sed removes it.
 DEFAULT = "$(ip route show default | head -1)"
-DEFAULT6 = "$(ip -6 route show default | head -1 | sed 's/ expires [^ ]*//g')"
+DEFAULT_IPV6 = "$(ip -6 route show default | head -1 | sed 's/ expires [^ ]*//g')"
 _IPV6 = "set it now, IPv6"
 NOTES = ("The window applies to new connections only. docs/QUESTIONS.md has the commands that keep"
          " it, show it and undo it, and what to look at where nothing changes.",)
@@ -28,14 +29,15 @@ def set_now(initcwnd: int) -> str:
 def commands(windows: Mapping[str, int | None], baseline: int) -> list[str]:
     """The commands that set a window for all users, and for groups that are prefixes.
 
-    windows: by the group's name, that of all users first; None where none is recommended. Prefixes
-    have a route of their own where their window differs from that of all.
+    windows: the window for all users, and then for each group by its name; None where no window is
+    recommended. A group that is a prefix has a route of its own where its window differs from that
+    of all users.
     """
     return [command for what, command in _rows(windows, baseline) if what != _IPV6]
 
 
 def table(windows: Mapping[str, int | None], baseline: int) -> Table:
-    """The same commands with what each does, and that for IPv6."""
+    """The same commands and the one for IPv6, with what each does."""
     return Table("Commands", (Column("what", is_text=True), Column("command", is_text=True)),
                  tuple(_rows(windows, baseline)), NOTES)
 
@@ -46,18 +48,21 @@ def _rows(windows: Mapping[str, int | None], baseline: int) -> list[tuple[str, s
     rows = []
     if default is not None and default != baseline:
         rows = [("set it now", set_now(default)),
-                (_IPV6, f"ip -6 route change {DEFAULT6} initcwnd {default}")]
+                (_IPV6, f"ip -6 route change {DEFAULT_IPV6} initcwnd {default}")]
     for name, window in groups:
         if window is not None and window != (default or baseline) and is_prefix(name):
-            rows.append((f"set it now for {name}", _of_prefix(name, window)))
+            rows.append((f"set it now for {name}", _add_route(name, window)))
     return rows
 
 
-def _of_prefix(prefix: str, initcwnd: int) -> str:
-    """A route for a prefix by the default route's gateway and device."""
-    ip, default = (("ip -6", DEFAULT6) if ipaddress.ip_network(prefix).version == 6 else
-                   ("ip", DEFAULT))
-    return f"{ip} route add {prefix} {default[:-1]} | cut -d' ' -f2-5) initcwnd {initcwnd}"
+def _add_route(prefix: str, initcwnd: int) -> str:
+    """The command that adds a route for a prefix, by the default route's gateway and device."""
+    ip, default = "ip", DEFAULT
+    if ipaddress.ip_network(prefix).version == 6:
+        ip, default = "ip -6", DEFAULT_IPV6
+    # Words 2 to 5 of "default via GATEWAY dev DEVICE …".
+    gateway_and_device = f"{default.removesuffix(')')} | cut -d' ' -f2-5)"
+    return f"{ip} route add {prefix} {gateway_and_device} initcwnd {initcwnd}"
 
 
 def is_prefix(name: str) -> bool:
