@@ -65,7 +65,7 @@ def lines_of(text: str, program: str) -> Iterator[list[str]]:
 def read(words: list[str]) -> None:
     """Raises SystemExit where run.sh does not accept the words."""
     if "--" in words:
-        before, after = command_line.divided(words)
+        before, after = command_line.split_at_dashes(words)
         command_line.parse([*before, "--", *(after or ["true"])])
     elif "--report" in words:
         captured.parse(words)

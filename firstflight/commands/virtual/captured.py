@@ -1,4 +1,4 @@
-"""`./run.sh --report FOLDER`: what a command's network really did, from the packets it kept."""
+"""`./run.sh --report FOLDER`: what a command's network really did, from its stored packets."""
 
 from __future__ import annotations
 
@@ -25,9 +25,10 @@ from firstflight.wire.capture.report import report_capture
 from vtime.command.beginning import EARLIEST_S
 from vtime.command.guest import TIMED_OUT
 
-LEAST_S = 5.0  # of wall time for a report, where the command has used up its own
-PROGRESS_S = 5.0  # of wall time, between two lines
-_M_MMAP_THRESHOLD, LARGE_BYTES = -3, 1 << 20  # malloc.h
+LEAST_S = 5.0  # of wall time that a report has, even if the command used up its time limit
+PROGRESS_S = 5.0  # of wall time between two lines
+_M_MMAP_THRESHOLD = -3  # malloc.h
+LARGE_BYTES = 1 << 20  # memory of this size is returned when it is freed
 SHORT = """\
 usage: ./run.sh --report FOLDER
 
@@ -39,7 +40,7 @@ SYNONYMS = {"--connection": "open capture.pcapng in Wireshark, which draws the p
 
 
 def run(argv: Sequence[str]) -> int:
-    """Build the page again. Raises UsageError, FirstFlightError."""
+    """Build the page of a stored capture again. Raises UsageError, FirstFlightError."""
     folder = parse(argv)
     write(folder, stored_facts(folder))
     return OK
@@ -64,13 +65,13 @@ def parse(argv: Sequence[str]) -> Path:
 
 
 def stored_facts(folder: Path) -> Mapping[str, object]:
-    """command.json; {} where there is none. Raises RecordsError."""
+    """What command.json of a command's folder says; {} without that file. Raises RecordsError."""
     path = folder / COMMAND_JSON
     return read_facts_file(path, COMMAND) if os.path.lexists(path) else {}
 
 
 class Stopped(BaseException):
-    """A signal or the time limit ends the report. status: the exit status."""
+    """Raised when a signal or the time limit ends the report. status: the exit status."""
 
     def __init__(self, status: int, why: str) -> None:
         super().__init__(why)
@@ -81,18 +82,22 @@ def write_in_time(folder: Path, stored: Mapping[str, object], left_s: float | No
                   ) -> int:
     """Write the report of a command that has just ended; return OK, or the status of an error.
 
-    left_s: of wall time, of the command's limit; the report has LEAST_S in any case. Ctrl-C,
-    SIGTERM and SIGHUP stop it at once. Raises as `write`.
+    left_s: how much wall time the command left of its limit, None without a limit; the report has
+    LEAST_S in any case. Ctrl-C, SIGTERM and SIGHUP stop the report at once. Raises what `write`
+    raises.
     """
     def stop(number: int, frame: FrameType | None) -> None:
         raise Stopped(128 + number, signal.strsignal(number) or "stopped")
 
-    def is_over(number: int, frame: FrameType | None) -> None:
+    def time_out(number: int, frame: FrameType | None) -> None:
         raise Stopped(TIMED_OUT, "--timeout")
-    before = {number: signal.signal(number, stop)
-              for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
-              if signal.getsignal(number) is not signal.SIG_IGN}
-    before[signal.SIGALRM] = signal.signal(signal.SIGALRM, is_over)
+
+    previous_handlers = {}
+    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # as nohup sets it
+            previous_handlers[number] = signal.signal(number, stop)
+    previous_handlers[signal.SIGALRM] = signal.signal(signal.SIGALRM, time_out)
+
     try:
         if left_s is not None:
             signal.setitimer(signal.ITIMER_REAL, max(left_s, LEAST_S))
@@ -103,26 +108,27 @@ def write_in_time(folder: Path, stored: Mapping[str, object], left_s: float | No
         return stopped.status
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        for number, handler in before.items():
+        for number, handler in previous_handlers.items():
             signal.signal(number, handler)
     return OK
 
 
-def _give_back_memory() -> None:
-    """Have libc return large arrays to the machine as soon as they are freed, where it can.
+def _return_freed_memory() -> None:
+    """Have libc return large arrays to the machine as soon as they are freed, where libc can.
 
-    By itself glibc keeps what is smaller than the largest one that has been freed (mallopt(3)).
+    Left alone, glibc keeps each freed array that is smaller than the largest one freed before it
+    (mallopt(3)).
     """
     with suppress(AttributeError, OSError):
         ctypes.CDLL(None).mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
 
 
 def write(folder: Path, stored: Mapping[str, object], quiet: bool = False) -> None:
-    """report.html, links.csv and connections.csv next to a capture; the answer on the terminal.
+    """Write report.html, links.csv and connections.csv next to a capture, and print the answer.
 
-    Raises FirstFlightError, OSError.
+    stored: as stored_facts returns it. Raises FirstFlightError, OSError.
     """
-    _give_back_memory()
+    _return_freed_memory()
     capture = pcapng.read(folder / pcapng.NAME)
     next_s = time.monotonic() + PROGRESS_S
 

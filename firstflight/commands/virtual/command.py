@@ -1,4 +1,4 @@
-"""`./run.sh -- COMMAND`: anybody's command in virtual time, and what it wrote."""
+"""`./run.sh -- COMMAND`: runs anybody's command in virtual time, and keeps what it wrote."""
 
 from __future__ import annotations
 
@@ -30,8 +30,10 @@ from vtime.command.guest import CommandGuest
 from vtime.command.terminal import RawTerminal, in_foreground
 from vtime.session import MOST_LINE_BYTES
 
-LEAST_SPEED = 0.1  # × real time; less is the time to start a machine
-PROGRESS_S = 30.0  # of wall time, between two lines
+# The least speed that is printed, in virtual time by real time. A lower one says only how long a
+# machine takes to start.
+LEAST_SPEED = 0.1
+PROGRESS_S = 30.0  # of wall time between two lines
 
 
 def run(argv: Sequence[str]) -> int:
@@ -51,7 +53,7 @@ def run(argv: Sequence[str]) -> int:
         (name,) = line.kernels
         kernel = kernel_of(name)
         if line.repeat:
-            from firstflight.commands.virtual import repeated  # and with it numpy
+            from firstflight.commands.virtual import repeated  # imports numpy, which is slow
             return repeated.run(line, kernel)
         return run_once(line, kernel)
 
@@ -75,7 +77,7 @@ def run_once(line: CommandLine, kernel: Path) -> int:
     show_end(folder, result, line.quiet)
 
     if result.capture:
-        from firstflight.commands.virtual import captured  # and with it matplotlib
+        from firstflight.commands.virtual import captured  # imports matplotlib, which is slow
         limit_s = line.request.wall_limit_s
         left_s = None if limit_s is None else limit_s - result.wall_s
         if status := captured.write_in_time(folder, facts, left_s, line.quiet):
@@ -84,9 +86,9 @@ def run_once(line: CommandLine, kernel: Path) -> int:
 
 
 def read(argv: Sequence[str]) -> int:
-    """Check that it can be run at all. Raises UsageError, CannotError.
+    """Check that the command can be run: its flags, and that named kernels are there.
 
-    The default kernel may still have to be built.
+    The default kernel may be missing: run.sh builds it. Raises UsageError, CannotError.
     """
     line = parse(argv)
     with engine_errors():
@@ -96,7 +98,7 @@ def read(argv: Sequence[str]) -> int:
 
 
 def with_beginning(line: CommandLine) -> CommandLine:
-    """The command line with the date at which the machine's clock begins."""
+    """The command line with a date at which the machine's clock begins, if no flag gives one."""
     request = line.request
     if request.begins_s is not None:
         return line
@@ -107,9 +109,9 @@ def with_beginning(line: CommandLine) -> CommandLine:
 def show_end(folder: Path, result: Result, quiet: bool) -> None:
     """Print what a user has to know once the command has ended, on standard error."""
     if result.cut_lines:
-        several = result.cut_lines > 1
-        say(f"run.sh: {result.cut_lines} line{'s' * several} of output longer than"
-            f" {MOST_LINE_BYTES >> 10} kB: {result.output.name} has {'them' if several else 'it'}"
+        plural, them = ("s", "them") if result.cut_lines > 1 else ("", "it")
+        say(f"run.sh: {result.cut_lines} line{plural} of output longer than"
+            f" {MOST_LINE_BYTES >> 10} kB: {result.output.name} has {them}"
             " in pieces, those after the first marked with +")
 
     for name in result.spinning:
@@ -125,23 +127,26 @@ def show_end(folder: Path, result: Result, quiet: bool) -> None:
     if not quiet:
         ratio = result.clock_s / result.wall_s if result.wall_s else 0.0
         speed = f" ({ratio:.1f} × real time)" if ratio >= LEAST_SPEED else ""
-        count = result.file_count
-        wrote = "" if not count else f" and {count} file{'s' * (count > 1)}"
+        count, files_kept = result.file_count, ""
+        if count:
+            files_kept = f" and {count} file{'s' if count > 1 else ''}"
         say(f"run.sh: {result.clock_s:.1f} s of virtual time in {result.wall_s:.1f} s"
-            f"{speed}; output{wrote} in {os.path.relpath(folder)}")
+            f"{speed}; output{files_kept} in {os.path.relpath(folder)}")
 
 
 class Terminal(vtime.Watcher):
-    """Passes on what the command prints, and what is typed, and signals; prints progress.
+    """Connects the command with this program's input, output and signals, and prints progress.
 
-    The first Ctrl-C goes to the command, the next one stops it; SIGTERM stops it. Another signal
-    ends the machine. At a terminal a Ctrl-C is typed, no signal. Use as a context manager.
+    The first Ctrl-C goes to the command; the second one stops it, and so does SIGTERM or SIGHUP.
+    A further signal ends the machine. At a terminal Ctrl-C is a character like any other, and no
+    signal. Use as a context manager.
     """
 
     reads_input = True
 
     def __init__(self, quiet: bool) -> None:
-        # In the background it is none: what is typed is for another program.
+        # Whether a user types to the command. In the background, what is typed is for another
+        # program.
         self.terminal = sys.stdin.isatty() and sys.stdout.isatty() and in_foreground(0)
         self.quiet = quiet or self.terminal
         self.stack = ExitStack()
@@ -160,14 +165,22 @@ class Terminal(vtime.Watcher):
             signal.signal(signal.SIGWINCH, lambda *_: guest.resize())
 
         def handle(number: int, frame: FrameType | None) -> None:
-            if (guest.interrupt() if number == signal.SIGINT
-                    else guest.stop(128 + number, signal.strsignal(number) or "stopped")):
+            if number == signal.SIGINT:
+                was_stopped = guest.interrupt()
+            else:
+                was_stopped = guest.stop(128 + number, signal.strsignal(number) or "stopped")
+            if was_stopped:  # before this signal, and it has not ended since
                 raise KeyboardInterrupt
-        interrupt_on(signal.SIGTERM, signal.SIGHUP, *([] if self.terminal else [signal.SIGINT]),
-                     by=handle)
+
+        interrupt_on(signal.SIGTERM, signal.SIGHUP, by=handle)
+        if not self.terminal:
+            interrupt_on(signal.SIGINT, by=handle)
 
     def print(self, is_error: bool, content: bytes) -> str:
-        """Print to our own output. Where nobody reads it, or it is full, only the file gets it."""
+        """Print what the command printed; return why it cannot be shown, or "".
+
+        Once nobody reads this program's output, or it fails, only output.txt gets the rest.
+        """
         rest = memoryview(content)
         while rest and not self.unread:
             try:
@@ -182,8 +195,11 @@ class Terminal(vtime.Watcher):
         return ""
 
     def tick(self, clock_s: float, is_full: bool) -> None:
+        """Print progress every PROGRESS_S, and at once when the memory is nearly full, or no more.
+        """
         now = time.monotonic()
-        if self.quiet or now - self.shown < PROGRESS_S and is_full == self.was_full:
+        is_early = now - self.shown < PROGRESS_S
+        if self.quiet or (is_early and is_full == self.was_full):
             return
         self.shown, self.was_full = now, is_full
         wall_s = now - self.started

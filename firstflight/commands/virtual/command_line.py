@@ -1,4 +1,4 @@
-"""The flags before `-- COMMAND`: what they ask for, and what is wrong with them."""
+"""Reads the flags before `-- COMMAND`, and refuses what is wrong with them."""
 
 from __future__ import annotations
 
@@ -63,9 +63,11 @@ could not be saved; 130 after the second Ctrl-C (the first one goes to the comma
 does not wait for its files).
 """
 _KERNEL = KernelName("kernel", "a kernel")
-LEAST_MB = 128
-VIRTUAL = ("/proc", "/sys", "/dev")  # file systems that tell of one machine: the guest's there
-GUESTS_OWN = (*VIRTUAL, "/tmp", OURS, "/mnt", *IN_PLACE)  # where its first process writes
+LEAST_MB = 128  # of memory, with which a guest starts
+# File systems that describe a machine. In the guest they describe the guest.
+VIRTUAL = ("/proc", "/sys", "/dev")
+# Folders that the guest has of its own, since its first process writes into them.
+GUESTS_OWN = (*VIRTUAL, "/tmp", OURS, "/mnt", *IN_PLACE)
 NANOSECONDS = {"ns": 1, "us": 1000, "µs": 1000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
@@ -77,21 +79,22 @@ class CommandLine:
     request: CommandRequest
     # The names of one kernel to run it on, or of two to compare.
     kernels: Sequence[str]
-    # Run it so many times, so many of them at once; None for once.
+    # How many times to run it; None without --repeat.
     repeat: int | None
+    # How many of these runs at once; None for one.
     jobs: int | None
-    # Its folder commands gets one for this command.
+    # The folder of results; the command gets a folder in results/commands.
     results: Path
     # Print no progress.
     quiet: bool
 
 
 def parse(argv: Sequence[str]) -> CommandLine:
-    """Read a command line; exit with a line where one is wrong, or with the help.
+    """Read a command line. A wrong flag ends the program with a line, --help with the help.
 
     Raises UsageError, CannotError.
     """
-    flags, words = divided(argv)
+    flags, words = split_at_dashes(argv)
     parser = Parser({}, SHORT, prog="run.sh", allow_abbrev=False)
     add = parser.add_argument
     add("--memory", type=argument(megabytes), default=CommandRequest.memory_mb)
@@ -114,7 +117,7 @@ def parse(argv: Sequence[str]) -> CommandLine:
     if not words:
         parser.error("there is no command after --: write ./run.sh -- COMMAND, such as"
                      " ./run.sh -- python3 my_experiment.py")
-    if not 0 <= arguments.seed < 1 << 63:  # which a guest's kernel takes
+    if not 0 <= arguments.seed < 1 << 63:  # the range that a guest's kernel takes
         parser.error("--seed: write a whole number from 0 on, such as --seed 7")
     check_memory(arguments.memory)
     check_readable(arguments.readable)
@@ -134,14 +137,14 @@ def parse(argv: Sequence[str]) -> CommandLine:
     return line
 
 
-def divided(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
-    """The flags before the first `--`, and the command behind it."""
+def split_at_dashes(argv: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
+    """The flags before the first `--`, and the command after it."""
     place = list(argv).index("--")
     return argv[:place], argv[place + 1:]
 
 
 def check_memory(requested_mb: int) -> None:
-    """Raises CannotError where this machine has too little for the guest."""
+    """Refuse more memory than this machine has available. Raises CannotError."""
     room = available(MEMINFO)
     if room is not None and requested_mb > room:
         raise CannotError(f"--memory: {requested_mb} MB are requested, and {room} MB are"
@@ -149,25 +152,29 @@ def check_memory(requested_mb: int) -> None:
 
 
 def check_readable(paths: Sequence[Path]) -> None:
-    """Raises UsageError where a path of --readable is not there, is the guest's own there, or a
-    link to secrets.
+    """Refuse paths of --readable that the guest cannot or should not see. Raises UsageError.
+
+    Such a path is missing, hides a folder that the guest has of its own, or leads to secrets.
     """
     for requested in paths:
         if not os.path.exists(requested):  # Path.exists raises where it may not look
             raise UsageError(f"--readable: there is no {requested}")
         place = requested.resolve()
-        own = next((own for own in GUESTS_OWN if Path(own).is_relative_to(place)), "") or next(
-            (own for own in VIRTUAL if place.is_relative_to(own)), "")
+        own = [folder for folder in GUESTS_OWN if Path(folder).is_relative_to(place)]
+        own += [folder for folder in VIRTUAL if place.is_relative_to(folder)]
         if own:
-            raise UsageError(f"--readable: {requested}: the machine has {own} of its own; name what"
-                             " the command has to read (programs in /usr it reads anyway)")
+            raise UsageError(f"--readable: {requested}: the machine has {own[0]} of its own; name"
+                             " what the command has to read (programs in /usr it reads anyway)")
         if secret := led_to(requested, Path.cwd()):
             raise UsageError(f"--readable: {requested} leads to {secret}: if that is meant, name"
                              " it")
 
 
 def check_repeat(line: CommandLine) -> None:
-    """Raises UsageError where a flag does not go with --repeat or two kernels, or needs them."""
+    """Refuse flags that need --repeat, or do not go with it or with two kernels.
+
+    Raises UsageError.
+    """
     if line.jobs and not line.repeat:
         raise UsageError("--jobs: one run has one machine; write --repeat 10 --jobs 2")
     if len(line.kernels) > 1 and (line.repeat or line.request.write_back):
@@ -179,11 +186,12 @@ def check_repeat(line: CommandLine) -> None:
 
 
 def environment_of(words: Sequence[str]) -> dict[str, str]:
-    """The variables of --env. Raises UsageError where one is not there."""
+    """The variables of --env. Raises UsageError where one without a value is not set here."""
     environment = {}
     for word in words:
         name, equals, value = word.partition("=")
-        if not name.isidentifier() or not equals and name not in os.environ:
+        is_known = equals or name in os.environ
+        if not name.isidentifier() or not is_known:
             raise UsageError(f"--env: {word}: write NAME=VALUE, or the NAME of a variable that is"
                              " set")
         environment[name] = value if equals else os.environ[name]
@@ -191,7 +199,7 @@ def environment_of(words: Sequence[str]) -> dict[str, str]:
 
 
 def _numbers(words: str, *units: str) -> list[float]:
-    """One number for each unit. Raises ValueError."""
+    """Numbers with commas between them, at most one for each unit. Raises ValueError."""
     given = [typed.number(word, unit) for word, unit in zip(words.split(","), units)]
     if len(words.split(",")) > len(units) or min(given) <= 0:
         raise ValueError(f"{words!r}: write at most {len(units)} numbers above 0,"
@@ -200,13 +208,13 @@ def _numbers(words: str, *units: str) -> list[float]:
 
 
 def limits(words: str) -> tuple[float, float]:
-    """Seconds of the guest's clock, and of the wall's."""
+    """The limits of --timeout: in seconds of the guest's clock, and in seconds of real time."""
     given = _numbers(words, "s", "s")
     return given[0], given[-1]
 
 
 def kernels(words: str) -> list[str]:
-    """One kernel, or two that are compared, by their names."""
+    """The names of --kernel: one, or two to compare."""
     names = [_KERNEL.accept(word.strip()) for word in words.split(",")]
     if len(names) > 2 or len({*names}) < len(names):
         raise ValueError(f"{words!r}: write one kernel, or two that differ, as"
@@ -215,17 +223,19 @@ def kernels(words: str) -> list[str]:
 
 
 def nanoseconds(word: str) -> int:
-    """A time of a second at most, in ns."""
-    match = re.fullmatch(r"(\d+\.?\d*)(ns|us|µs|ms|s)|0", word.strip())
-    number = 0 if match is None or not match[1] else round(float(match[1]) * NANOSECONDS[match[2]])
-    if match is None or number > NANOSECONDS["s"]:
+    """The time of --packet-cost in ns: at most a second."""
+    match = re.fullmatch(r"(?P<number>\d+\.?\d*)(?P<unit>ns|us|µs|ms|s)|0", word.strip())
+    time_ns = 0
+    if match is not None and match["unit"]:
+        time_ns = round(float(match["number"]) * NANOSECONDS[match["unit"]])
+    if match is None or time_ns > NANOSECONDS["s"]:
         raise ValueError(f"{word!r}: write a time with its unit, such as 1us, at"
                                          " most 1s; or 0")
-    return number
+    return time_ns
 
 
 def date(word: str) -> int:
-    """The begin of a day (UTC), in seconds since 1970."""
+    """The day of --clock: when it begins (UTC), in seconds since 1970."""
     try:
         given = datetime.strptime(word, "%Y-%m-%d").replace(tzinfo=timezone.utc)
         if EARLIEST_S <= given.timestamp() < LATEST_S:
@@ -236,19 +246,19 @@ def date(word: str) -> int:
 
 
 def most(words: str) -> tuple[int, int]:
-    """Bytes, and files."""
+    """The limits of --limit: how many bytes and how many files are kept at most."""
     given = _numbers(words, "bytes", "")
     return int(given[0]), int(given[1]) if len(given) > 1 else CommandRequest.most_files
 
 
 def most_captured(word: str) -> int:
-    """Bytes of packets."""
+    """The limit of --capture: how many bytes of packets are kept at most."""
     (given,) = _numbers(word, "bytes")
     return int(given)
 
 
 def megabytes(word: str) -> int:
-    """Memory, in MB."""
+    """The memory of --memory, in MB. A number without a unit is in MB already."""
     (given,) = _numbers(word, "bytes")
     mb = int(given if word.strip().isdigit() else given / 1e6)
     if mb < LEAST_MB:

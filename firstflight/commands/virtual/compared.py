@@ -1,4 +1,4 @@
-"""`./run.sh --kernel A,B -- COMMAND`: one command on two kernels, packet by packet."""
+"""`./run.sh --kernel A,B -- COMMAND`: runs one command on two kernels, and compares its packets."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ DIFFERENCE_JSON = "difference.json"
 
 @dataclass
 class Machines(vtime.Watcher):
-    """The command on one kernel after the other; a signal stops the one that runs."""
+    """Runs the command on one kernel after the other. A signal stops the machine that runs."""
 
     request: CommandRequest
     quiet: bool
     folder: Path
     running: CommandGuest | None = None
-    status: int = OK  # of the signal that stopped them
-    results: dict[str, Result] = field(default_factory=dict)
+    status: int = OK  # the exit status for the signal that stopped a machine; OK without one
+    results: dict[str, Result] = field(default_factory=dict)  # by the kernel's name
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal."""
+        """Handle a signal: stop the machine that runs, and start no other one."""
         self.status = INTERRUPTED if number == signal.SIGINT else 128 + number
         if self.running:
             self.running.stop_soon(self.status, "stopped")
@@ -50,9 +50,10 @@ class Machines(vtime.Watcher):
             guest.stop_soon(self.status, "stopped")
 
     def run(self, name: str, kernel: Path) -> pcapng.Capture | None:
-        """Run it on that kernel; its packets, None if it was stopped or left none.
+        """Run the command on a kernel; return its packets, None if it was stopped or left none.
 
-        Raises WriteError, EngineError, and FirstFlightError if the capture cannot be read.
+        name, kernel: the kernel's name and file. Raises WriteError, EngineError, and
+        FirstFlightError if the capture cannot be read.
         """
         into = self.folder / name
         files.make_new_folder(into)
@@ -71,10 +72,10 @@ class Machines(vtime.Watcher):
 
 
 def run(line: CommandLine) -> int:
-    """Run it on both kernels, and print the first packet that differs; the exit status.
+    """Run the command on both kernels, and print the first packet that differs.
 
-    line: with the date at which the machine's clock begins. Raises EngineError, FirstFlightError,
-    WriteError.
+    Returns the exit status. line: its request has the date at which the machine's clock begins,
+    the same on both kernels. Raises EngineError, FirstFlightError, WriteError.
     """
     request = replace(line.request, capture_bytes=line.request.capture_bytes or CAPTURE_BYTES)
     assert request.begins_s is not None
@@ -109,20 +110,29 @@ def run(line: CommandLine) -> int:
     if not line.quiet:
         say(f"run.sh: two kernels in {time.monotonic() - began:.1f} s; {DIFFERENCE_JSON}, and each"
             f" one's output and packets in {os.path.relpath(folder)}")
-    return next((result.status for result in machines.results.values() if result.status), OK)
+    statuses = (result.status for result in results)
+    return next((status for status in statuses if status != OK), OK)
 
 
 def render(names: Sequence[str], found: FirstDifference | None, totals: Sequence[Totals],
            results: Sequence[Result]) -> str:
-    """The answer in lines. names: of the two kernels."""
+    """The answer in lines.
+
+    names: of the two kernels. found: the first packet that differs, None where none does. totals,
+    results: of each kernel.
+    """
     rows = [("packets that left", *(f"{of_capture.packets}" for of_capture in totals)),
             ("bytes", *(f"{of_capture.frame_bytes}" for of_capture in totals)),
             ("dropped", *(f"{of_capture.dropped}" for of_capture in totals)),
             ("last packet, s", *(f"{of_capture.last_s:.9f}" for of_capture in totals)),
             ("the command's clock, s", *(f"{result.clock_s:.6f}" for result in results)),
             ("exit status", *(f"{result.status}" for result in results))]
-    differing_rows = [row for row in rows if row[1] != row[2]]
-    same_names = [name for name, first, second in rows if first == second]
+    differing_rows, same_names = [], []
+    for name, first, second in rows:
+        if first == second:
+            same_names.append(name)
+        else:
+            differing_rows.append((name, first, second))
 
     lines = _first_lines(names, found, totals[0].packets + totals[0].dropped)
     if not differing_rows:
@@ -135,18 +145,24 @@ def render(names: Sequence[str], found: FirstDifference | None, totals: Sequence
 
 
 def _first_lines(names: Sequence[str], found: FirstDifference | None, count: int) -> list[str]:
-    """The lines on the first packet that differs. count: packets of the first capture."""
+    """The lines on the first packet that differs.
+
+    names: of the two kernels. count: how many packets the first capture has.
+    """
     if found is None:
         return [f"Kernels {names[0]} and {names[1]}: no packet differs, of {count}."]
+    lines = [f"Kernels {names[0]} and {names[1]}: packet {found.number} is the first that differs,"
+             f" on {found.link} after {found.at_s:.9f} s: {found.what}."]
     width = max(map(len, ("both", *names)))
-    return [f"Kernels {names[0]} and {names[1]}: packet {found.number} is the first that differs,"
-            f" on {found.link} after {found.at_s:.9f} s: {found.what}.",
-            *(f"  {'both'.ljust(width)}  {line}" for line in found.before),
-            *(f"  {name.ljust(width)}  {line}"
-              for name, line in zip(names, (found.first, found.second)))]
+    for packet in found.before:
+        lines.append(f"  {'both'.ljust(width)}  {packet}")
+    for name, packet in zip(names, (found.first, found.second)):
+        lines.append(f"  {name.ljust(width)}  {packet}")
+    return lines
 
 
 def _aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """The rows as lines: the first cell to the left, the other ones to the right."""
     widths = [max(map(len, column)) for column in zip(*rows)]
     lines = []
     for name, *cells in rows:

@@ -1,4 +1,4 @@
-"""What is kept of commands: a folder for each, and command.json in it."""
+"""What is kept of a command that ran: a folder, and command.json in it."""
 
 from __future__ import annotations
 
@@ -12,10 +12,11 @@ from vtime.shared_folder import remove_dead
 from vtime.uml import built_kernel_for_commands, made_from, named_kernel
 
 DEFAULT_KERNEL = "default"
-COMMAND_JSON = "command.json"  # of a command's folder: what was run
-CAPTURE_BYTES = 500_000_000  # of packets, by default: two and a half million
+COMMAND_JSON = "command.json"  # the file in a command's folder that says what was run
+CAPTURE_BYTES = 500_000_000  # kept by default: some two and a half million packets
 MOST_SHOWN = 20  # lines about what went wrong; command.json has more
-RUN = "run_"  # begins the names of the folders of several runs in a command's
+# Begins the names of folders in a command's folder, of which each run of --repeat has one.
+RUN = "run_"
 
 
 def facts_of(request: CommandRequest, result: Result, kernel: Path) -> dict[str, object]:
@@ -29,18 +30,26 @@ def facts_of(request: CommandRequest, result: Result, kernel: Path) -> dict[str,
 
 
 def kernel_of(name: str) -> Path:
-    """The kernel for commands of that name. Raises EngineCannot that says how to build it."""
+    """The file of the kernel for commands with that name.
+
+    Raises EngineCannot, which says how to build it.
+    """
     return built_kernel_for_commands() if name == DEFAULT_KERNEL else named_kernel(name, True)
 
 
 def new_folder(results: Path, kind: str) -> Path:
-    """results/<kind>/<stamp>; removes the guests' folders of killed runs. Raises WriteError."""
-    stamp, home = datetime.now(timezone.utc).strftime("%Y-%m-%d_%H%M%SZ"), results / kind
+    """Make the folder results/<kind>/<time>, and return its path.
+
+    Removes what guests left in the other folders when they were killed. Raises WriteError.
+    """
+    home = results / kind
     with files.Folder(results) as place:
         place.make(kind)
     for folder in home.iterdir():
         if not folder.is_symlink():
             for guest in (folder / GUEST, *folder.glob(f"{RUN}*/{GUEST}")):
                 remove_dead(guest)
-    names = (f"{stamp}{'' if not number else f'_{number}'}" for number in range(1000))
+
+    stamp = datetime.now(timezone.utc).strftime("%Y-%m-%d_%H%M%SZ")
+    names = (stamp, *(f"{stamp}_{number}" for number in range(1, 1000)))
     return next(home / name for name in names if files.make_new_folder(home / name))

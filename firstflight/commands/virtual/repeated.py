@@ -33,17 +33,19 @@ from vtime.command.guest import CommandGuest
 from vtime.memory import guests
 
 SPREAD_JSON = "spread.json"
-MOST_LINES = 200_000  # lines of a run's output that are compared
-SMALL = 0.01  # share of the largest connection's data: smaller connections are in the JSON only
+MOST_LINES = 200_000  # of a run's output are compared
+# Of a line of output.txt, the time and a space take so many. The stream's name follows, then what
+# the command printed (vtime/session.py).
+TIME_CHARACTERS = 15
+# Connections with less than this share of the largest connection's data are in the JSON only.
+SMALL = 0.01
 
 
 @dataclass(frozen=True)
 class Conversation:
-    """The compared numbers of a connection.
+    """The numbers of a connection that are compared between runs."""
 
-    name: its ends without the client's port, and a number, since several may have the same ends.
-    """
-
+    # Its ends without the client's port, and a number, since several may have the same ends.
     name: str
     goodput_mbps: float | None
     retransmitted: int
@@ -52,30 +54,27 @@ class Conversation:
 
 @dataclass(frozen=True)
 class Run:
-    """A run that ended by itself. number: from 1."""
+    """A run that ended by itself."""
 
-    number: int
+    number: int  # from 1 on
     seed: int
     result: Result
-    lines: Sequence[str]
+    lines: Sequence[str]  # that the command printed
     conversations: Sequence[Conversation] = ()
 
 
 @dataclass
 class Runs(vtime.Watcher):
-    """Starts the runs of a command, stops them at a signal, and keeps those that have ended.
-
-    requested: how many runs. at_once: how many of them run at the same time.
-    """
+    """Starts the runs of a command, stops them at a signal, and keeps those that have ended."""
 
     line: CommandLine
-    requested: int
-    at_once: int
+    requested: int  # how many runs
+    at_once: int  # how many of them run at the same time
     kernel: Path
     folder: Path
-    ended: dict[int, Run] = field(default_factory=dict)
-    running: list[CommandGuest] = field(default_factory=list)
-    status: int = OK  # the exit status for the signal that stopped them
+    ended: dict[int, Run] = field(default_factory=dict)  # by their numbers
+    running: list[CommandGuest] = field(default_factory=list)  # every guest that was started
+    status: int = OK  # the exit status for the signal or error that stopped the runs
     lock: threading.Lock = field(default_factory=threading.Lock)
 
     def interrupt(self, number: int, frame: FrameType | None) -> None:
@@ -95,7 +94,7 @@ class Runs(vtime.Watcher):
             guest.stop_soon(self.status, "stopped")
 
     def attempt(self, number: int) -> None:
-        """Run the command, unless runs are stopped; an exception stops the other runs, too."""
+        """Run the command, unless the runs were stopped. An exception stops the other runs, too."""
         if self.status:
             return
         try:
@@ -105,9 +104,12 @@ class Runs(vtime.Watcher):
             raise
 
     def run(self, number: int) -> None:
-        """Run the command once, with its own seed. Raises WriteError, EngineError."""
+        """Run the command once, with its own seed. number: from 1 on. Raises WriteError,
+        EngineError.
+        """
         once = self.line.request
-        into = self.folder / f"{RUN}{number:0{len(str(self.requested))}}"
+        digits = len(str(self.requested))
+        into = self.folder / f"{RUN}{number:0{digits}}"
         files.make_new_folder(into)
         request = replace(
             once, seed=once.seed + number - 1, link_times=once.link_times.with_noise(),
@@ -119,11 +121,11 @@ class Runs(vtime.Watcher):
         facts = facts_of(request, result, self.kernel)
         files.save(into, COMMAND_JSON, json.dumps(facts, indent=1) + "\n")
         conversations = self._conversations(into, facts) if result.capture else []
-        if not once.capture_bytes:
+        if not once.capture_bytes:  # the packets were kept only to be compared
             files.remove(into / pcapng.NAME)
+        lines = lines_printed(result.output)
         with self.lock:
-            self.ended[number] = Run(number, request.seed, result, lines_printed(result.output),
-                                     conversations)
+            self.ended[number] = Run(number, request.seed, result, lines, conversations)
         if not self.line.quiet:
             say(f"run.sh: run {number} of {self.requested}: seed {request.seed},"
                 f" status {result.status}, {result.clock_s:.1f} s of virtual time"
@@ -152,15 +154,20 @@ def conversations(capture: pcapng.Capture, facts: Mapping[str, object]) -> list[
                 .replace("  ", " ").strip())
         counts[name] += 1
 
-        rate = connection.main.goodput_kbps
+        goodput_kbps = connection.main.goodput_kbps
         made.append(Conversation(
-            f"{name} ({counts[name]})", None if rate is None else rate / 1000,
-            connection.retransmitted.total(), connection.main.bytes < SMALL * largest))
+            f"{name} ({counts[name]})",
+            goodput_mbps=None if goodput_kbps is None else goodput_kbps / 1000,
+            retransmitted=connection.retransmitted.total(),
+            is_small=connection.main.bytes < SMALL * largest))
     return made
 
 
 def connection_rows(runs: Sequence[Run]) -> list[Row]:
-    """Goodput and retransmissions of each connection that is not small in all runs."""
+    """The goodput and the retransmissions of each connection, in all runs.
+
+    A connection that is small in every run has no row. A run without the connection has None.
+    """
     by_run = []
     for run in runs:
         by_run.append({conversation.name: conversation for conversation in run.conversations})
@@ -168,22 +175,24 @@ def connection_rows(runs: Sequence[Run]) -> list[Row]:
 
     rows = []
     for name in names:
-        of_runs = [of_run.get(name) for of_run in by_run]
-        if all(one is None or one.is_small for one in of_runs):
+        found = [of_run.get(name) for of_run in by_run]
+        if all(conversation is None or conversation.is_small for conversation in found):
             continue
 
-        rates = tuple(None if one is None else one.goodput_mbps for one in of_runs)
-        if any(rate is not None for rate in rates):
-            rows.append(Row(f"{name}: goodput", rates, "Mbit/s"))
-        counts = tuple(None if one is None else float(one.retransmitted) for one in of_runs)
+        rates_mbps = tuple(conversation.goodput_mbps if conversation else None
+                           for conversation in found)
+        if any(rate is not None for rate in rates_mbps):
+            rows.append(Row(f"{name}: goodput", rates_mbps, "Mbit/s"))
+        counts = tuple(float(conversation.retransmitted) if conversation else None
+                       for conversation in found)
         rows.append(Row(f"{name}: retransmitted segments", counts))
     return rows
 
 
 def lines_printed(output: Path) -> list[str]:
-    """The lines of output.txt without their times."""
+    """The first MOST_LINES lines that a command printed. output: its output.txt."""
     with reading.opened(output) as file:
-        return [line[15:].partition(" ")[2].rstrip("\n")
+        return [line[TIME_CHARACTERS:].partition(" ")[2].rstrip("\n")
                 for line in islice(reading.lines(file), MOST_LINES)]
 
 
@@ -211,7 +220,10 @@ def run(line: CommandLine, kernel: Path) -> int:
 
 
 def wait_for(started: Sequence[Future[None]]) -> None:
-    """Wait in short steps, so that signals are handled at once. Raises what a run raised."""
+    """Wait until all runs have ended, in short steps, so that signals are handled at once.
+
+    Raises what a run raised.
+    """
     for future in started:
         while not future.done():
             time.sleep(0.02)
@@ -263,7 +275,7 @@ def show(runs: Runs, wall_s: float) -> int:
 
 
 def _counted_troubles(runs: Sequence[Run]) -> Counter[str]:
-    """What went wrong in these runs, a line each, and in how many of them."""
+    """Lines on what went wrong, and for each in how many of the runs it did."""
     counts: Counter[str] = Counter()
     for run in runs:
         counts.update(run.result.troubles)

@@ -1,4 +1,4 @@
-"""Reads a command's script: which programs it needs that are missing."""
+"""Reads a command and its script to find programs that they need and cannot have in the guest."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from pathlib import Path
 from firstflight.base import reading
 from vtime.readable import HIDDEN, homes
 
-# What `./install.sh --with-mininet` installs, and how a command or its script names it.
+# The programs that `./install.sh --with-mininet` installs, each with the pattern of the words by
+# which a command or its script uses it.
 INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
              "iperf": r"\biperf\b", "iperf3": r"\biperf3\b", "ping": r"\bping(all)?\b",
              "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
@@ -25,7 +26,10 @@ MOST_SCRIPT_BYTES = 1 << 20
 
 
 def text_of(words: Sequence[str]) -> str:
-    """A command, and the script that it runs where one can be read."""
+    """The words of a command, and the text of the script that it runs if that can be read.
+
+    The script is the first file among the command's first three words, as in `sudo python3 a.py`.
+    """
     text = " ".join(words)
     with suppress(OSError, StopIteration):
         script = next(Path(word) for word in words[:3]
@@ -35,30 +39,47 @@ def text_of(words: Sequence[str]) -> str:
 
 
 def advice(words: Sequence[str], which: Callable[[str], str | None]) -> list[str]:
-    """Programs that the command seems to use and that are not installed, in one line; [] for none.
+    """Lines on programs that the command seems to use and that are not installed; [] for none.
 
-    which: the path of a program of this machine, None where there is none.
+    One line has the programs that install.sh installs, another one those that users install. which:
+    returns the path of a program of this machine, None where it is missing.
     """
     text = text_of(words)
-    # Mininet's default switch, where none is chosen.
-    chosen = re.search(r"switch", text) or not (
-        Path(words[0]).name == "mn" or re.search(r"^from mininet.* import .*Mininet", text, re.M))
-    missing = [name for name, pattern in INSTALLED.items() if not which(name) and (
-        re.search(pattern, text) or (name == "ovs-vsctl" and not chosen))]
-    lines = [f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet installs"
-             f" {'them' if len(missing) > 1 else 'it'}"] if missing else []
-    # As a word that begins a command: in a string, behind a quote or what ends another one.
-    others = [name for name in _OTHERS if not which(name) and re.search(
-        rf"(?m)(['\"`;&|(]|^)\s*(sudo\s+)?{re.escape(name)}(\s+-|\s+\w|['\"])", text)]
-    return [*lines, *([f"{', '.join(others)}: used and not installed on this machine, whose"
-                       " programs the guest has"] if others else [])]
+    lines = []
+
+    # Where a script of Mininet chooses no switch, Mininet takes Open vSwitch.
+    is_mininet = Path(words[0]).name == "mn" or re.search(
+        r"^from mininet.* import .*Mininet", text, re.M)
+    uses_default_switch = is_mininet and not re.search(r"switch", text)
+    missing = []
+    for name, pattern in INSTALLED.items():
+        is_used = re.search(pattern, text) or (name == "ovs-vsctl" and uses_default_switch)
+        if is_used and not which(name):
+            missing.append(name)
+    if missing:
+        lines.append(f"{', '.join(missing)}: used and not installed; ./install.sh --with-mininet"
+                     f" installs {'them' if len(missing) > 1 else 'it'}")
+
+    # A program's name counts only where a command begins: at the start of a line or of a string,
+    # or after a character that ends another command.
+    others = []
+    for name in _OTHERS:
+        is_used = re.search(
+            rf"(?m)(['\"`;&|(]|^)\s*(sudo\s+)?{re.escape(name)}(\s+-|\s+\w|['\"])", text)
+        if is_used and not which(name):
+            others.append(name)
+    if others:
+        lines.append(f"{', '.join(others)}: used and not installed on this machine, whose"
+                     " programs the guest has")
+    return lines
 
 
 def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]) -> list[str]:
-    """Links of the folder to programs that the command does not see, a line for each; [] for none.
+    """Lines on programs that the command cannot see, although its folder has links to them.
 
-    The Python of a virtual environment is such a link. Looked at are the command's own program and
-    the environments that its words, or its script, name. folder, readable: paths without links.
+    The Python of a virtual environment is such a link. The function looks at the command's own
+    program, and at the environments that the command or its script names. folder, readable: paths
+    without links.
     """
     text = text_of(words)
     programs = [folder / words[0]]
@@ -66,19 +87,19 @@ def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]
         if f"{config.parent.name}/bin/" in text:
             programs.append(config.parent / "bin" / "python")
 
-    seen = (folder, *readable)
-    unseen = (*homes(), *map(Path, HIDDEN))
+    visible = (folder, *readable)
+    hidden = (*homes(), *map(Path, HIDDEN))
     lines = []
     for program in filter(Path.is_symlink, programs):
         real = Path(os.path.realpath(program))
-        is_unseen = any(map(real.is_relative_to, unseen)) and not any(
-            map(real.is_relative_to, seen))
-        if not is_unseen or not os.access(real, os.X_OK):
+        is_hidden = any(map(real.is_relative_to, hidden))
+        is_visible = not is_hidden or any(map(real.is_relative_to, visible))
+        if is_visible or not os.access(real, os.X_OK):
             continue
 
-        # A Python needs its library, too; nobody is told to show a home.
+        # A Python needs its library, too. But a whole home folder is never advised.
         prefix = real.parent.parent
-        is_home = any(home.is_relative_to(prefix) for home in unseen)
+        is_home = any(home.is_relative_to(prefix) for home in hidden)
         needed = prefix if real.parent.name == "bin" and not is_home else real
         lines.append(f"{os.path.relpath(program, folder)} leads to {real}, which commands do"
                      f" not see: --readable {needed} shows it to this one")
