@@ -3,4 +3,4 @@
 from pathlib import Path
 
 __version__ = "0.9.0"  # CHANGELOG.md and CITATION.cff say the same
-PROJECT = Path(__file__).resolve().parent.parent.parent  # its folder
+PROJECT = Path(__file__).resolve().parent.parent.parent  # the folder of the project

@@ -1,4 +1,4 @@
-"""Readers of words on a command line: each raises argparse.ArgumentTypeError for a bad one."""
+"""Readers of words on a command line. Each raises argparse.ArgumentTypeError for a bad word."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from typing import TypeVar
 Read = TypeVar("Read")
 MOST_PATH_BYTES, MOST_NAME_BYTES = 4095, 255  # Linux's PATH_MAX, NAME_MAX
 
-EXPORTS = ("json", "md", "csv")  # of findings, findings.render.data
-PICTURES = ("png", "svg", "pdf")  # of figures, drawing.style
+EXPORTS = ("json", "md", "csv")  # the formats of findings (findings.render.data)
+PICTURES = ("png", "svg", "pdf")  # the formats of figures (findings.drawing.style)
 
 
 def argument(read: Callable[[str], Read]) -> Callable[[str], Read]:
-    """A reader whose ValueError is what argparse prints behind the name of the flag."""
+    """A reader whose ValueError argparse prints as its message, after the name of the flag."""
     def read_argument(word: str) -> Read:
         try:
             return read(word)
@@ -57,8 +57,9 @@ def file_path(word: str) -> Path:
 def output_folder(word: str) -> Path:
     """Read the path of a folder that is created if it is missing."""
     place = file_path(word)
-    existing = next(above for above in (place, *place.absolute().parents)
-                    if os.path.exists(above))  # Path.exists raises in a folder it may not search
+    paths = (place, *place.absolute().parents)
+    # Path.exists would raise in a folder that it may not search.
+    existing = next(path for path in paths if os.path.exists(path))
     if not existing.is_dir():
         raise argparse.ArgumentTypeError(f"{existing} is not a folder")
     if not os.access(existing, os.W_OK | os.X_OK, effective_ids=True):
@@ -71,7 +72,7 @@ def output_file(word: str) -> Path:
     place = file_path(word)
     if os.path.isdir(place):
         raise argparse.ArgumentTypeError(f"{place} is a folder; give a file")
-    if not os.path.exists(place):  # which may be /dev/stdout
+    if not os.path.exists(place):  # a file such as /dev/stdout exists, in a folder that is not ours
         output_folder(str(place.parent))
     return place
 

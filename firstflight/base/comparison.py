@@ -1,4 +1,4 @@
-"""One comparison of what was requested, or had to happen, with what was observed."""
+"""One comparison of an observed value with the value that was requested, or had to come."""
 
 from __future__ import annotations
 
@@ -7,12 +7,9 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Comparison:
-    """What a check of a verdict compared, in words for its reader.
-
-    name: of what was compared, if not the name of the check.
-    """
+    """What a check of a verdict compared, in words for its reader."""
 
     passed: bool
     observed: str
     requested: str
-    name: str = ""
+    name: str = ""  # what was compared; "" if the name of the check says it

@@ -1,4 +1,4 @@
-"""Errors that reach the user: one line each, and the exit status that goes with it."""
+"""Errors that reach the user. Each is one line, and has an exit status."""
 
 from __future__ import annotations
 
@@ -10,9 +10,7 @@ CANNOT = 4  # this machine cannot; the message says what to do
 CONDITION = 5  # measured and verified, and a condition of --fail-if holds
 INTERRUPTED = 130
 UNREAD = 141  # the reader of the output has left: 128 + SIGPIPE, as Unix tools end
-MESSAGE_CHARACTERS = 500  # a message may quote a file, which may hold a value of any length
-
-
+MESSAGE_CHARACTERS = 500  # at most, since a message may quote a file with values of any length
 RESUME_HINT = "; what is measured is kept, the same command resumes"
 
 
@@ -32,16 +30,25 @@ def one_line(text: str) -> str:
     Many messages quote a stranger's file, so characters that move a terminal's cursor or hide
     text are shown as escapes.
     """
-    if len(text) > MESSAGE_CHARACTERS:
+    if len(text) > MESSAGE_CHARACTERS:  # the rest is cut before it is escaped, to save time
         text = f"{text[:MESSAGE_CHARACTERS]} … {text[-MESSAGE_CHARACTERS:]}"
-    shown = "".join(character if character.isprintable() else " " if character.isspace() else
-                    character.encode("unicode_escape").decode() for character in text)
+
+    characters = []
+    for character in text:
+        if character.isprintable():
+            characters.append(character)
+        elif character.isspace():
+            characters.append(" ")
+        else:
+            characters.append(character.encode("unicode_escape").decode())
+    shown = "".join(characters)
+
     half = MESSAGE_CHARACTERS // 2 - 2
     return shown if len(shown) <= MESSAGE_CHARACTERS else f"{shown[:half]} … {shown[-half:]}"
 
 
 class FirstFlightError(Exception):
-    """A message for the user: what happened, and what to do about it."""
+    """An error whose message tells the user what happened, and what to do about it."""
 
     exit_status = FAILED
 

@@ -1,12 +1,12 @@
 """Reads a long list out of JSON that a stranger wrote, in bounded memory and time.
 
-Only one item of the list is in memory at a time, as the JSON has it; the caller keeps what it needs
-of each. Python's own decoder reads the items, from a window that is moved over the text:
+Only one item of the list is in memory at a time, as the JSON has it. The caller keeps what it needs
+of each item. Python's own decoder reads the items, from a window that is moved over the text:
 
-    bytes, in pieces → with long texts cut to MOST_TEXT_BYTES → a window → an item
+    bytes, in pieces → long texts are cut to MOST_TEXT_BYTES → a window → an item
 
-A HAR of 60 MB has a few MB besides the contents of files, which are such long texts. A caller that
-needs them says how long a text may be.
+A HAR of 60 MB consists of a few MB and of the contents of files, which are long texts. A caller
+that needs the contents says how long a text may be.
 """
 
 from __future__ import annotations
@@ -24,36 +24,35 @@ from firstflight.base.untrusted import no_text
 T = TypeVar("T")
 
 PIECE_BYTES = 1 << 18
-MOST_TEXT_BYTES = 1 << 13  # a text that is longer is read as its beginning
+MOST_TEXT_BYTES = 1 << 13  # of a longer text only the beginning is read
 MOST_WINDOW = 1 << 21  # characters that one item, or another value, may have without long texts
 MOST_KEYS = 1000  # of each table on the way to the list
 _NEVER = 0xFF  # a byte that UTF-8 does not have
-# Escapes that would be taken for the end of a text, and what masks them.
+# Escapes by which the end of a text would be found in the wrong place, and the bytes that stand for
+# them meanwhile.
 _ESCAPES = ((rb"\\", b"\xff\xfe"), (rb"\"", b"\xff\xfd"))
-_BEGINNING = re.compile(rb"[ !#-\[\]-~]{0,60}")  # of a long text, as far as it is plain
+# What is kept of a long text: at most 60 characters, up to the first one that is escaped or outside
+# ASCII.
+_BEGINNING = re.compile(rb"[ !#-\[\]-~]{0,60}")
 _SPACE = re.compile(r"[ \t\n\r]*")
 _DECODER = json.JSONDecoder(parse_int=float)  # a number of a million digits is infinite
 
 
 @dataclass(frozen=True)
 class LongList(Generic[T]):
-    """A list from a JSON text, and what stands beside it.
+    """A list from a JSON text, and other values of the table that has the list."""
 
-    items: what the caller kept of each item. beside: values of the table that has the list, by
-    those keys that the caller asked for and that are there.
-    """
-
-    items: list[T]
-    beside: Mapping[str, object]
+    items: list[T]  # what the caller kept of each item
+    beside: Mapping[str, object]  # the values, by those keys of the caller's that the table has
 
 
 def read(content: bytes, path: Sequence[str], keep: Callable[[object], T], most_items: int,
          beside: Sequence[str] = (), most_text: int = MOST_TEXT_BYTES) -> LongList[T] | None:
     """The list below the keys of `path`; None where the text has none there.
 
-    keep: what to keep of an item. Whole numbers are floats. most_items: of the list. beside: keys
-    of the innermost table. most_text: texts that have more bytes are cut. Raises ValueError with
-    what is wrong.
+    keep: returns what to keep of an item, in which whole numbers are floats. most_items: how many
+    items the list may have. beside: further keys to read, of the table that has the list.
+    most_text: texts of more bytes are cut. Raises ValueError with what is wrong.
     """
     collects = gc.isenabled()
     gc.disable()  # nothing in JSON is a circle, and looking for circles takes most of the time
@@ -68,25 +67,28 @@ def _read(content: bytes, path: Sequence[str], keep: Callable[[object], T], most
           beside: Sequence[str], most_text: int) -> LongList[T] | None:
     window = _Window(_without_long_texts(content, most_text), most_text)
     found: LongList[T] | None = None
-    kept: dict[str, object] = {}
+    beside_list: dict[str, object] = {}
 
-    def enter(depth: int) -> None:
+    def read_table(depth: int) -> None:
+        """Read the table below the first `depth` keys of the path."""
         nonlocal found
+        is_innermost = depth + 1 == len(path)
         for number, key in enumerate(window.keys()):
             if number == MOST_KEYS:
                 raise ValueError(f"has a table with more than {MOST_KEYS:,} keys around its list")
-            if key == path[depth] and depth + 1 < len(path) and window.at("{"):
-                enter(depth + 1)
-            elif key == path[depth] and depth + 1 == len(path) and window.at("["):
+            if key == path[depth] and not is_innermost and window.at("{"):
+                read_table(depth + 1)
+            elif key == path[depth] and is_innermost and window.at("["):
                 if found is not None:
                     raise ValueError(f"has {'.'.join(path)} twice")
-                found = LongList(_items(window, keep, most_items), kept)
+                found = LongList(_items(window, keep, most_items), beside_list)
             else:
                 value = window.value(f"the value of {key[:40]!r}")
-                if depth + 1 == len(path) and key in beside:
-                    kept[key] = value
+                if is_innermost and key in beside:
+                    beside_list[key] = value
+
     if window.at("{"):
-        enter(0)
+        read_table(0)
     else:
         window.value("it")
     window.end()
@@ -94,6 +96,7 @@ def _read(content: bytes, path: Sequence[str], keep: Callable[[object], T], most
 
 
 def _items(window: _Window, keep: Callable[[object], T], most: int) -> list[T]:
+    """What is kept of the items of the list that the window has come to, at most so many."""
     items: list[T] = []
     for _ in window.places("[", "]"):
         if len(items) == most:
@@ -112,7 +115,7 @@ class _Window:
         self.where = "its beginning"  # what is read, for messages
 
     def at(self, character: str) -> bool:
-        """Whether the next thing begins with this character."""
+        """Whether the next key or value begins with this character."""
         return self._next() == character
 
     def keys(self) -> Iterator[str]:
@@ -125,7 +128,10 @@ class _Window:
             yield key
 
     def places(self, opens: str, closes: str) -> Iterator[None]:
-        """Stop at each item of a table or list; the caller reads it."""
+        """Yield at each item of a table or list; the caller reads the item before it goes on.
+
+        opens, closes: the brackets around the items.
+        """
         self._take(opens)
         if self._next() == closes:
             self._take(closes)
@@ -138,20 +144,22 @@ class _Window:
         self._take(closes)
 
     def value(self, where: str) -> object:
-        """The next value. where: what it is, in messages. Raises ValueError."""
+        """Read the next value. where: what the value is, for messages. Raises ValueError."""
         self.where = where
         self._next()
 
         while True:
             try:
                 value, end = _DECODER.raw_decode(self.text, self.place)
-                # A number that is followed by nothing, "e" or "e+" may go on behind the window.
+                # A number at the end of the window, or with "e" or "e+" after it, may go on in the
+                # text that is not in the window yet.
                 if self.is_last or end + len("e+") < len(self.text):
                     self.place = end
                     return value
             except RecursionError:
                 raise ValueError("has tables and lists that are nested too deep") from None
             except json.JSONDecodeError as error:
+                # An error near the end of the window may be only that a text is not whole yet.
                 if self.is_last or error.pos < len(self.text) - 2 * self.most_text:
                     raise self._fault(error.msg) from None
 
@@ -163,7 +171,7 @@ class _Window:
             self._extend()
 
     def end(self) -> None:
-        """Raises ValueError where more follows."""
+        """Raise ValueError if anything follows."""
         if self._next():
             raise self._fault("something follows its end")
 
@@ -177,12 +185,13 @@ class _Window:
             self._extend()
 
     def _take(self, character: str) -> None:
+        """Move on behind the next character, which has to be this one. Raises ValueError."""
         if self._next() != character:
             raise self._fault(f"expecting {character!r}")
         self.place += 1
 
     def _extend(self) -> None:
-        """Move on to what is not read yet, and at least double it."""
+        """Drop from the window what was read, and make the rest of it at least twice as long."""
         parts = [self.text[self.place:]]
         more = 0
         while more <= len(parts[0]) and not self.is_last:
@@ -197,10 +206,14 @@ class _Window:
 
 
 def _besides_long_texts(text: str) -> int:
-    """How many characters a part of a text has, without those of long texts in it."""
+    """How many characters a piece of JSON has, without those of the long texts in it."""
     parts = text.replace("\\\\", "").replace('\\"', "").split('"')
-    return sum(len(part) for place, part in enumerate(parts)
-               if place % 2 == 0 or len(part) <= MOST_TEXT_BYTES)
+    count = 0
+    for place, part in enumerate(parts):
+        is_text = place % 2 == 1  # every second part stands between quotation marks
+        if not is_text or len(part) <= MOST_TEXT_BYTES:
+            count += len(part)
+    return count
 
 
 # Texts ---------------------------------------------------------------------------------
@@ -208,8 +221,9 @@ def _besides_long_texts(text: str) -> int:
 def _without_long_texts(content: bytes, most_text: int) -> Iterator[str]:
     """The content in pieces, with long texts cut. Raises ValueError for what is not UTF-8."""
     decode = codecs.getincrementaldecoder("utf-8-sig")().decode
+    pieces = _cut(content, most_text) if most_text < len(content) else _pieces(content)
     try:
-        for piece in _cut(content, most_text) if most_text < len(content) else _pieces(content):
+        for piece in pieces:
             yield decode(piece)
         decode(b"", final=True)
     except UnicodeDecodeError as error:
@@ -225,11 +239,12 @@ def _pieces(content: bytes) -> Iterator[bytes]:
 def _cut(content: bytes, most_text: int) -> Iterator[bytes]:
     """The content in pieces, each text of more than most_text bytes reduced to its beginning.
 
-    Once the escapes are masked, a text stands behind the first, the third, the fifth … quotation
-    mark, up to the next one.
+    Once the escapes are masked, a text begins at the first, the third, the fifth … quotation mark,
+    and ends at the next one.
     """
     held = b""  # a text whose end has not come, or the first half of an escape
-    in_text = is_cut = False  # whether a piece begins in a text, and whether that is cut already
+    in_text = False  # whether the piece begins within a text
+    is_cut = False  # whether that text was cut already, so that all of it here is dropped
     for start in range(0, len(content), PIECE_BYTES):
         piece = content[start:start + PIECE_BYTES]
         if _NEVER in piece:
@@ -238,14 +253,16 @@ def _cut(content: bytes, most_text: int) -> Iterator[bytes]:
         for escape, mask in _ESCAPES:
             piece = piece.replace(escape, mask)
         parts = piece.split(b'"')
-        ends_in_text = in_text == (len(parts) % 2 == 1)
+        marks_are_even = len(parts) % 2 == 1
+        ends_in_text = in_text == marks_are_even
         is_long = max(map(len, parts)) > most_text
         if is_cut:
             parts[0] = b""
-        goes_on_cut = ends_in_text and (is_cut and len(parts) == 1
-                                        or len(parts[-1]) > most_text)
+        has_one_text = is_cut and len(parts) == 1
+        goes_on_cut = ends_in_text and (has_one_text or len(parts[-1]) > most_text)
         if is_long:
-            _shorten(parts, 0 if in_text else 1, most_text)
+            first_text = 0 if in_text else 1
+            _shorten(parts, first_text, most_text)
 
         held = b""
         if goes_on_cut:
@@ -258,13 +275,14 @@ def _cut(content: bytes, most_text: int) -> Iterator[bytes]:
 
 
 def _shorten(parts: list[bytes], first: int, most_text: int) -> None:
-    """Reduce long texts to their beginnings. first: the place of the first text; others follow."""
+    """Reduce long texts to their beginnings. first: the index of the first text in the parts."""
     for place in range(first, len(parts), 2):
         if len(parts[place]) > most_text and (match := _BEGINNING.match(parts[place])):
             parts[place] = match[0]
 
 
 def _unmasked(piece: bytes) -> bytes:
+    """The piece with its escapes instead of the bytes that stood for them."""
     for escape, mask in _ESCAPES:
         piece = piece.replace(mask, escape)
     return piece

@@ -1,4 +1,4 @@
-"""Runs a command: its status, and one line for whatever ends it early."""
+"""Runs a command, prints one line for whatever ends it early, and exits with its status."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from firstflight.base.errors import (CANNOT, FAILED, INTERRUPTED, UNREAD, FirstF
 from firstflight.base.signals import ignore_signals, interrupt_on, resend_unraisable
 from firstflight.base.terminal import discard_output, open_streams, say
 
-_OUTPUT = "writing"  # in the message of an error that names no file
+_OUTPUT = "writing"  # begins the message of an error that names no file
 
 
 def run_main(program: str, main: Callable[[Sequence[str]], int]) -> NoReturn:
@@ -55,10 +55,10 @@ def _status_of(program: str, main: Callable[[Sequence[str]], int]) -> int:
         return FAILED
     except MemoryError as error:
         say(f"{program}: this machine has too little memory{resume_hint(error)}")
-        if threading.active_count() > 1:  # another one may wait for ever for what this one lacked
+        if threading.active_count() > 1:  # another thread may wait for ever for this one
             os._exit(CANNOT)
         return CANNOT
-    except Exception as error:  # our mistake: the user gets one line, the report has the rest
+    except Exception as error:  # our mistake: a user gets one line, and a report has the traceback
         if isinstance(error, ModuleNotFoundError) and not _is_ours(error.name or ""):
             say(f"{program}: Python's package {error.name} is missing; ./install.sh installs it")
             return CANNOT

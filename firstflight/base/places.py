@@ -1,7 +1,7 @@
 """Finds folders for the project's writers: step by step, and never through a stranger's link.
 
-A path is walked folder by folder, and each folder stays open while the next is looked up in it.
-Which links are followed, and who owns what is new: see files.py.
+A path is walked folder by folder, and each folder stays open while the next one is looked up in it.
+files.py says which links are followed, and who owns new files.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from pathlib import Path
 from firstflight.base import PROJECT
 from firstflight.base.errors import FirstFlightError, WriteError
 
-# A file's name has at most 255 bytes (NAME_MAX); endings and the names of temporary files add some.
-CUT_BYTES, DIGEST_DIGITS = 180, 32
-MOST_LINKS = 40  # of one path, as in the kernel (MAXSYMLINKS)
-PLACE = os.O_PATH | os.O_NOFOLLOW
-NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+# A name is cut to so many bytes before its ending. It may have 255 (NAME_MAX), and endings and the
+# names of temporary files need some of them.
+CUT_BYTES = 180
+DIGEST_DIGITS = 32  # of the cut name
+MOST_LINKS = 40  # in one path, as in the kernel (MAXSYMLINKS)
+PLACE = os.O_PATH | os.O_NOFOLLOW  # opens a file, a folder or a link, only to look at it
+NEW = os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW  # opens a file that must not exist yet
 _ADVICE = {errno.ENOSPC: "make room", errno.EDQUOT: "make room or raise the quota",
            errno.EFBIG: "raise the limit (ulimit -f)",
            errno.ENXIO: "nobody reads from it: start its reader first"}
@@ -46,10 +48,11 @@ def inside(folder: Path, name: str) -> Path:
 
 
 def named_after(folder: Path, words: str, ending: str) -> Path:
-    """The path of a file that is named after words, such as a trial's id. Raises as inside().
+    """The path of a file that is named after words, such as a trial's id.
 
     Words of 180 bytes and more are cut, and a digest of all of them follows. Such a name has
     exactly 180 bytes before its ending, and any other one has fewer: no two ids share a file.
+    Raises FirstFlightError if the words cannot be the name of a file.
     """
     whole = inside(folder, words).name
     if len(whole.encode()) >= CUT_BYTES:
@@ -62,7 +65,12 @@ def named_after(folder: Path, words: str, ending: str) -> Path:
 
 @contextmanager
 def folder_of(path: Path, name: str = "", make: bool = True) -> Iterator[int]:
-    """A folder's descriptor; errors while it is open name `name` in it. Raises WriteError."""
+    """Open a folder; give its descriptor.
+
+    name: the file in it that is being written, which messages name; "" for the folder itself. make:
+    create the folder if it is missing. Raises WriteError, also for an OSError of the caller while
+    the folder is open.
+    """
     with writing(inside(path, name) if name else path):
         folder = _walk(path, make)
         try:
@@ -73,8 +81,12 @@ def folder_of(path: Path, name: str = "", make: bool = True) -> Iterator[int]:
 
 
 def _walk(path: Path, make: bool) -> int:
-    """Open a folder step by step. make: create those missing. Raises OSError, WriteError."""
-    steps, links = list(reversed((Path.cwd() / path).parts)), 0
+    """Open a folder step by step; return its descriptor.
+
+    make: create the folders that are missing. Raises OSError, WriteError.
+    """
+    steps = list(reversed((Path.cwd() / path).parts))  # the next step is the last of the list
+    links = 0
     above = os.open(steps.pop(), PLACE)
 
     try:
@@ -87,7 +99,7 @@ def _walk(path: Path, make: bool) -> int:
                     links += 1
                     steps += reversed(Path(target_of_link(below, step, path)).parts)
                 else:
-                    above, below = below, above
+                    above, below = below, above  # `below` is now the folder that is left behind
             finally:
                 os.close(below)
 
@@ -103,6 +115,7 @@ def _walk(path: Path, make: bool) -> int:
 
 
 def _step(name: str, folder: int, make: bool) -> int:
+    """Open a name in a folder, without following a link. make: create a folder if it is missing."""
     try:
         return os.open(name, PLACE, dir_fd=folder)
     except FileNotFoundError:
@@ -139,13 +152,17 @@ def make_below(name: str, folder: int) -> None:
 
 
 def target_of_link(place: int, step: str, path: Path) -> str:
-    """Where a link leads, by its descriptor. Raises WriteError if it may not be followed.
+    """Where a link leads. Raises WriteError if it may not be followed.
 
-    The invoking user's may if it names a neighbour, as `latest` does: it stays in the folder.
+    A link of root's or of our own may be followed. A link of the user who called sudo may be if it
+    leads to a neighbour in its folder, as `latest` does. place: the link's descriptor. step, path:
+    its name and the path in which it was met, for the message.
     """
     target, owner = os.readlink("", dir_fd=place), os.fstat(place).st_uid
-    if owner in (0, os.geteuid()) or (
-            owner == int(os.environ.get("SUDO_UID", 0)) and "/" not in target and target != ".."):
+    if owner in (0, os.geteuid()):
+        return target
+    is_neighbour = "/" not in target and target != ".."
+    if is_neighbour and owner == int(os.environ.get("SUDO_UID", 0)):
         return target
     raise WriteError(f"{path}: {step} is another user's link, which is not followed: give the"
                      " folder that it leads to")
@@ -160,7 +177,7 @@ def open_folder(path: Path | str, within: int | None = None) -> int:
 
 
 def status_of(name: str, folder: int) -> os.stat_result | None:
-    """The status of a name in a folder, of a link itself; None if nothing has the name."""
+    """The status of a name in a folder; None if nothing has the name. A link is not followed."""
     try:
         return os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
@@ -181,9 +198,9 @@ def invoking_ids() -> tuple[int, int]:
 
 
 def check_ours(descriptor: int, path: Path) -> None:
-    """Check that root writes only to what root, the invoking user or the project's owner owns.
+    """Refuse to write as root to what is not root's, the invoking user's or the project owner's.
 
-    The project's owner already decides what root runs here. Raises WriteError.
+    The project's owner decides anyway what root runs here. Raises WriteError.
     """
     if os.geteuid() != 0:
         return

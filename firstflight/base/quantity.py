@@ -1,6 +1,6 @@
-"""What a quantity is: its range, its words for people, its flag; some have words as values.
+"""What a quantity is: its unit, its range, its flag, and how people name it.
 
-findings/quantities.py has a line for each.
+The values of some quantities are words. findings/quantities.py has a line for each quantity.
 """
 
 from __future__ import annotations
@@ -16,12 +16,14 @@ from firstflight.base.errors import UsageError
 from firstflight.base.removed import REMOVED
 from firstflight.base.words import nearest, plain
 
-# As named.sh has them; and a parameter of a module, as it stands on a kernel's command line.
-KERNEL_NAME, MOST_KERNEL_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*", 40
+# The names of kernels, as named.sh has them.
+KERNEL_NAME = r"[A-Za-z0-9][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*"
+MOST_KERNEL_NAME = 40  # characters
+# A parameter of a module, as it stands on a kernel's command line.
 _MODULE_PARAMETER = r"[a-z][a-z0-9_]{0,40}\.[a-z][a-z0-9_]{0,40}=-?[A-Za-z0-9_]{1,30}"
 _MOST_WINDOW = 65_535  # segments: the most that `ip route` takes as initcwnd
 
-# By the smallest unit, that unit and larger ones, each a thousand times the one before.
+# For each unit, that unit and the larger ones, each a thousand times the one before.
 LARGER_UNITS = {"bytes": ("bytes", "kB", "MB", "GB"), "kbit/s": ("kbit/s", "Mbit/s", "Gbit/s")}
 
 
@@ -31,42 +33,49 @@ def _is_round(value: object) -> TypeGuard[float]:
 
 
 def in_words(value: Any, unit: str) -> str:
-    """A value with its unit; a round number may have a larger unit: "300 kB"."""
-    units, power = LARGER_UNITS.get(unit, (unit,)), 0
+    """A value with its unit. A round number has the largest unit that fits: "300 kB"."""
     if not _is_round(value):
         return f"{plain(value)} {unit}".rstrip()
-    while power < len(units) - 1 and abs(value) >= 1000:
-        value, power = value / 1000, power + 1
-    return f"{plain(value)} {units[power]}".rstrip()
+
+    smallest, *larger_units = LARGER_UNITS.get(unit, (unit,))
+    shown_unit = smallest
+    for larger in larger_units:
+        if abs(value) < 1000:
+            break
+        value, shown_unit = value / 1000, larger
+    return f"{plain(value)} {shown_unit}".rstrip()
 
 
 @dataclass(frozen=True)
 class Quantity:
-    """One quantity.
-
-    what: its name in a sentence, with an article. unit: "" for a plain number.
-    lowest, highest: the range of what may be requested, both ends included.
-    head: the heading of its column. label: its name on an axis, and where there is room.
-    flag, flag_help: on the command line, "" for none. default: the values if none are given, as
-    typed on the command line. why: ends the message that refuses a value. more_is_better: an
-    improvement gains some of it instead of saving some. above: if 0 means none, the least other
-    value. zero: what an axis shows for 0.
-    """
+    """One quantity."""
 
     name: str
+    # Its name in a sentence, with an article.
     what: str
+    # "" for a plain number.
     unit: str = ""
+    # The ends of the range that may be requested, both included.
     lowest: float = -math.inf
     highest: float = math.inf
+    # Whether only whole numbers are values.
     whole: bool = False
+    # The heading of its column.
     head: str = ""
+    # Its name on an axis, and where there is room; "" for the heading.
     label: str = ""
+    # Its flag on the command line, and the flag's help; "" without a flag.
     flag: str = ""
     flag_help: str = ""
+    # The values if none are given, as typed on the command line.
     default: str = ""
+    # Ends the message that refuses a value out of range.
     why: str = ""
+    # Whether an improvement gains some of it, instead of saving some.
     more_is_better: bool = False
+    # If 0 means none: the least value above 0. Else 0.
     above: float = 0.0
+    # What an axis shows for 0.
     zero: str = "0"
 
     def check(self, value: object, where: str) -> Any:
@@ -94,19 +103,19 @@ class Quantity:
         return int(value) if self.whole else float(value)
 
     def listed(self, words: str) -> list[Any]:
-        """The values of a typed list; their range is not checked. Raises ValueError."""
+        """The values of a list as typed. Their range is not checked. Raises ValueError."""
         return [self.parsed(word) for word in typed.expand_range(words, self.unit, self.whole)]
 
     def parsed(self, word: str) -> Any:
-        """One value as typed. Raises ValueError with an example."""
+        """The value of one word as typed. Raises ValueError with an example."""
         value = typed.number(word, self.unit)
         if self.whole and value != int(value):
-            raise ValueError(f"{word!r} is not a whole number"
-                             f"{f' of {self.unit}' if self.unit else ''}")
+            unit = f" of {self.unit}" if self.unit else ""
+            raise ValueError(f"{word!r} is not a whole number{unit}")
         return int(value) if self.whole else value
 
     def together(self, values: Sequence[Any]) -> tuple[Any, ...]:
-        """The values of one or several flags as those that are measured."""
+        """The values that are measured for those that the command line gives; here the same."""
         return tuple(values)
 
     @property
@@ -117,7 +126,7 @@ class Quantity:
 
     @property
     def metavar(self) -> str:
-        """The placeholder for values behind the flag in --help: "MS,…"."""
+        """The placeholder for the flag's values in --help: "MS,…"."""
         unit = {"kbit/s": "KBPS", "segments": "N", "%": "PERCENT",
                 "": "N" if self.whole else "PART"}.get(self.unit, self.unit.upper())
         return f"{unit},…"
@@ -152,11 +161,14 @@ class Quantity:
         return [plain(value) for value in values], self.axis
 
     def ticks(self, values: Sequence[str | float]) -> tuple[list[str], str]:
-        """The labels of an axis, and its name. If all values are round: "300 kB", "1 Gbit/s"."""
+        """The labels of an axis's ticks, and the name of the axis.
+
+        If all values are round, each label has its unit, such as "300 kB", and the name has none.
+        """
         if self.unit not in LARGER_UNITS or not all(map(_is_round, values)):
             return self.bucket_names(values)
-        return [in_words(value, self.unit) for value in values], self.axis.removesuffix(
-            f" ({self.unit})")
+        labels = [in_words(value, self.unit) for value in values]
+        return labels, self.axis.removesuffix(f" ({self.unit})")
 
     @property
     def axis(self) -> str:
@@ -168,15 +180,17 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Word(Quantity):
-    """One of some words, or a name that looks right; known: the words, () for any such name."""
+    """A quantity whose values are words: one of those that are known, or any name of an algorithm.
+    """
 
-    known: tuple[str, ...] = ()
+    known: tuple[str, ...] = ()  # () for any name of an algorithm
 
     def accept(self, value: object) -> str:
         if self.known and value not in self.known:
-            gone = REMOVED.get(f"{self.flag} {value}")
+            instead = REMOVED.get(f"{self.flag} {value}")
+            hint = f" ({instead})" if instead else ""
             raise ValueError(f"unknown {value!r}{nearest(str(value), self.known)};"
-                             f" known: {', '.join(self.known)}{f' ({gone})' if gone else ''}")
+                             f" known: {', '.join(self.known)}{hint}")
         if self.known:
             return str(value)
         # TCP_CA_NAME_MAX is 16 with the final zero. Only the kernel knows which names exist.
@@ -205,7 +219,7 @@ OWN_WINDOW = 10
 
 @dataclass(frozen=True)
 class InitialWindow(Quantity):
-    """Initial windows in segments; as typed also DEFAULT alone, for the kernel's own."""
+    """Initial windows in segments. A user may also type DEFAULT alone: the kernel's own window."""
 
     DEFAULT: ClassVar[str] = "default"
 
@@ -219,7 +233,7 @@ class InitialWindow(Quantity):
 
 @dataclass(frozen=True)
 class ClientWindow(Quantity):
-    """Initial windows of a client in segments; as typed and in files also DEFAULT, which is 0."""
+    """Initial windows of a client in segments. Users and files may also say DEFAULT, which is 0."""
 
     DEFAULT: ClassVar[str] = "default"
 
@@ -228,7 +242,7 @@ class ClientWindow(Quantity):
 
     @property
     def help(self) -> str:
-        """It says of DEFAULT what that is, and needs no "default default"."""
+        """The flag's line of --help. It explains DEFAULT itself, and says no "default default"."""
         return super().help.removesuffix(f" (default {self.DEFAULT})")
 
     def listed(self, words: str) -> list[Any]:
@@ -241,15 +255,16 @@ class ClientWindow(Quantity):
         return 0 if word == self.DEFAULT else super().parsed(word)
 
 
-# What becomes of the client's receive window (the parameter rwnd_growth).
+# What becomes of the client's receive window: it grows, or stays (the parameter rwnd_growth).
 GROWS, FIXED = "grows", "fixed"
 
 
 @dataclass(frozen=True)
 class ReceiveWindow(Quantity):
-    """Initial receive windows in segments; as typed also FIXED behind them, where they stay."""
+    """Initial receive windows in segments. A user may type FIXED after them: they do not grow."""
 
     def listed(self, words: str) -> list[Any]:
+        """The windows, and FIXED as the last value if the user typed it."""
         windows, comma, last = words.rpartition(",")
         if last.strip().lower() != FIXED:
             if FIXED in words.lower():
@@ -263,7 +278,7 @@ class ReceiveWindow(Quantity):
 
 @dataclass(frozen=True)
 class KernelName(Word):
-    """The name of a guest kernel (./install.sh --kernel NAME): no path, and no word of a shell."""
+    """Names of guest kernels (./install.sh --kernel NAME): no path, and no word of a shell."""
 
     def accept(self, value: object) -> str:
         if (not isinstance(value, str) or len(value) > MOST_KERNEL_NAME
@@ -283,7 +298,10 @@ class KernelName(Word):
 
 @dataclass(frozen=True)
 class ModuleParameters(Word):
-    """Parameters of the kernel's modules, "tcp_cubic.hystart=0+tcp_cubic.beta=512", or "none"."""
+    """Parameters of the kernel's modules, such as "tcp_cubic.hystart=0+tcp_cubic.beta=512".
+
+    "none" is the kernel as it is.
+    """
 
     def accept(self, value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(
@@ -291,7 +309,7 @@ class ModuleParameters(Word):
             raise ValueError(f"{value!r} is no parameter of a module: write"
                              " MODULE.NAME=VALUE, as tcp_cubic.hystart=0, with + between several"
                              ' that go together; "none" for the kernel as it is')
-        names = [one.partition("=")[0] for one in value.split("+")]
+        names = [parameter.partition("=")[0] for parameter in value.split("+")]
         if len({*names}) < len(names):
             raise ValueError(f"{value!r} has one parameter twice")
         return value
@@ -310,7 +328,7 @@ class ModuleParameters(Word):
 
 @dataclass(frozen=True)
 class Sizes(Quantity):
-    """Sizes in bytes of several writes, as "17+38+2", "" for none."""
+    """The sizes of several writes in bytes, such as "17+38+2"; "" for none."""
 
     def accept(self, value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(r"|[1-9]\d{0,3}(\+[1-9]\d{0,3}){0,99}",
@@ -329,7 +347,7 @@ class Sizes(Quantity):
 
 @dataclass(frozen=True)
 class Windows(Quantity):
-    """Initial windows that act like other ones, as "10=7,16=8"; "" for none."""
+    """Initial windows that act like other ones: "10=7,16=8" where 10 acts like 7; "" for none."""
 
     def accept(self, value: object) -> str:
         if not isinstance(value, str) or not re.fullmatch(

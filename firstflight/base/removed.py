@@ -1,4 +1,4 @@
-"""What this version no longer has: the word that people type, and what to use instead."""
+"""What this version no longer has: words that people still type, and what to use instead."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""Bootstrap over weighted clients: how often each is drawn, and weighted quantiles.
+"""Bootstrap over weighted clients: how often each client is drawn, and weighted quantiles.
 
-As in stats, intervals are the same whenever they are computed. Needs numpy.
+The random numbers are the same in every run, so intervals are, too. Needs numpy.
 """
 
 from __future__ import annotations
@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     Factors = NDArray[numpy.uint16]
 
 RESAMPLES = 400
-ROUNDED = 1 - 1e-12  # of a share: the last digit of a sum of weights may be rounded
+# A share of the weight is made smaller by this factor before it is compared with a sum of weights,
+# whose last digit may be rounded down.
+ROUNDED = 1 - 1e-12
 
 
 @lru_cache(maxsize=2)  # the figures of a population share them
@@ -36,19 +38,28 @@ def resampling_factors(clients: int, resamples: int = RESAMPLES) -> Factors:
 
 def statistics(values: Numbers, weights: Iterable[Numbers],
                shares: Sequence[float | None]) -> Numbers:
-    """Quantiles, or the mean for None, under each of the weights, shape (weights, shares).
+    """Quantiles of the values under each of several weights, shape (weights, shares).
 
-    A quantile is the smallest value with at least this share of the weight at or below it.
+    weights: each of shape (values,). shares: of the weight, at or below the quantile; None for the
+    mean. A quantile is the smallest value with at least this share of the weight at or below it.
     """
     order = numpy.argsort(values, kind="stable")
     ascending = values[order]
+
     rows = []
     for weight in weights:
         cumulated = numpy.cumsum(weight[order])
-        rows.append([weight @ values / weight.sum() if share is None else ascending[
-            numpy.searchsorted(cumulated, share * cumulated[-1] * ROUNDED)] for share in shares])
+        row = []
+        for share in shares:
+            if share is None:
+                row.append(weight @ values / weight.sum())
+            else:
+                place = numpy.searchsorted(cumulated, share * cumulated[-1] * ROUNDED)
+                row.append(ascending[place])
+        rows.append(row)
     return numpy.array(rows)
 
 
 def median(values: Numbers, weight: Numbers) -> float:
+    """The weighted median of the values."""
     return float(statistics(values, [weight], [0.5])[0, 0])

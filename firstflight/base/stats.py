@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 RESAMPLES = 2000  # the ends of a 95 % interval then rest on 50 resamples each
-AT_ONCE = 1 << 20  # numbers drawn at once: it bounds the memory, whatever the sample's size
+AT_ONCE = 1 << 20  # numbers that are drawn at once: a bound of the memory, for samples of any size
 
 
 def weighted_mean(values: Sequence[float], weights: Sequence[float]) -> float:
@@ -28,9 +28,9 @@ def weighted_quantile(values: Sequence[float], weights: Sequence[float],
                       quantile: float) -> float:
     """The value below which `quantile` (0 to 1) of the weight lies.
 
-    The inverse of the weighted distribution function; where it is flat at
-    the quantile, the middle of the two values, so that equal weights and 0.5
-    give the ordinary median. Raises ValueError without weight.
+    It is the inverse of the weighted distribution function. Where that function is flat at the
+    quantile, it is the middle of the two values, so that equal weights and 0.5 give the ordinary
+    median. Raises ValueError without weight.
     """
     _check(values, weights)
     if not 0 <= quantile <= 1:
@@ -50,11 +50,10 @@ def weighted_quantile(values: Sequence[float], weights: Sequence[float],
 def resampled_means(strata: Sequence[Sequence[float]], weights: Sequence[float],
                     generator: numpy.random.Generator,
                     resamples: int = RESAMPLES) -> NDArray[numpy.float64]:
-    """Bootstrap distribution of the weighted mean of the strata's means.
+    """The bootstrap distribution of the weighted mean of the strata's means, shape (resamples,).
 
-    Each stratum (one cell of a sweep) is resampled by itself, since how often
-    a cell is measured is decided, not sampled (Efron and Tibshirani 1993,
-    section 8.3). Returns an array of shape (resamples,).
+    Each stratum (one cell of a sweep) is resampled by itself, since how often a cell is measured is
+    decided, not sampled (Efron and Tibshirani 1993, section 8.3).
     """
     import numpy
 
@@ -91,9 +90,10 @@ def resampled_pairs(strata: Sequence[Sequence[tuple[float, float]]], weights: Se
 
 
 def portions(rows: int, columns: int) -> Iterator[slice]:
-    """Slices that cut so many rows into parts of about AT_ONCE numbers."""
-    share = max(1, AT_ONCE // columns)
-    return (slice(start, min(start + share, rows)) for start in range(0, rows, share))
+    """Slices of rows, which cut an array of (rows, columns) into parts of about AT_ONCE numbers."""
+    rows_at_once = max(1, AT_ONCE // columns)
+    return (slice(start, min(start + rows_at_once, rows))
+            for start in range(0, rows, rows_at_once))
 
 
 def percentile_interval(values: NDArray[numpy.float64],
@@ -127,35 +127,41 @@ CONFIDENCE = 0.95
 
 @dataclass(frozen=True)
 class Estimate:
-    """A mean of n values and its 95 % interval, None if it has none."""
+    """A mean of n values and its 95 % interval."""
 
     value: float
+    # None where the values have no spread to compute it from, such as a single one.
     interval: tuple[float, float] | None = None
     n: int = 1
 
     @property
     def sign(self) -> int:
         """1 or -1 if the interval excludes 0, else 0."""
-        if self.interval is None:
-            return 0
-        return 1 if self.interval[0] > 0 else -1 if self.interval[1] < 0 else 0
+        low, high = self.interval or (0.0, 0.0)
+        if low > 0:
+            return 1
+        return -1 if high < 0 else 0
 
     def scaled(self, factor: float) -> Estimate:
-        """The estimate in another unit; factor > 0."""
-        ends = self.interval
-        return Estimate(self.value * factor, None if ends is None else
-                        (ends[0] * factor, ends[1] * factor), self.n)
+        """The estimate in another unit. factor: from this unit to that one, above 0."""
+        interval = None
+        if self.interval is not None:
+            low, high = self.interval
+            interval = low * factor, high * factor
+        return Estimate(self.value * factor, interval, self.n)
 
 
 def estimate(values: Sequence[float]) -> Estimate:
-    """Mean and Student interval of independent values. Raises ValueError for none."""
+    """The mean of independent values, and Student's interval of it. Raises ValueError without any.
+    """
     if not values:
         raise ValueError("no values to estimate from")
     mean = math.fsum(values) / len(values)
     if len(values) == 1:
         return Estimate(mean, None, 1)
     from scipy import stats
-    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / (len(values) - 1))
-    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, len(values) - 1)) * spread / math.sqrt(
-        len(values))
+    freedom = len(values) - 1
+    spread = math.sqrt(math.fsum((value - mean) ** 2 for value in values) / freedom)
+    factor = float(stats.t.ppf((1 + CONFIDENCE) / 2, freedom))
+    half = factor * spread / math.sqrt(len(values))
     return Estimate(mean, (mean - half, mean + half), len(values))

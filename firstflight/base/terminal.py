@@ -1,4 +1,4 @@
-"""What a command prints, and the streams that it prints to."""
+"""Prints what a command says, and cares for the streams that it prints to."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from firstflight.base.words import escaped
 
 
 def say(message: str) -> None:
-    """Print one message line to standard error; nothing if nobody reads it.
+    """Print a message of one line to standard error, or nothing if nobody reads it.
 
     Invisible characters, which names from a stranger may have, are shown as escapes.
     """
@@ -22,7 +22,7 @@ def say(message: str) -> None:
 
 
 def print_while_read(text: str) -> bool:
-    """Print the text; False if the reader has left (`| head -1`): nothing is printed then."""
+    """Print the text. False if the reader has left (`| head -1`), so that nothing was printed."""
     try:
         print(escaped(text), flush=True)
     except BrokenPipeError:
@@ -37,13 +37,18 @@ def terminal_width() -> int:
 
 
 def open_streams() -> None:
-    """Open /dev/null for streams that the caller closed: else the next file would become one."""
+    """Make the standard streams and the PATH fit to use, however the program was started.
+
+    /dev/null is opened for a stream that the caller closed: else the next file that is opened would
+    become that stream. What a stream cannot encode is escaped. Without a usable PATH, the system's
+    is added.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         if getattr(sys, name) is None:
             os.open(os.devnull, os.O_RDWR)  # it gets the lowest free number, which is this one
             setattr(sys, name, open(number, "w" if number else "r", encoding="utf-8"))
     for stream in (sys.stdout, sys.stderr):
-        # Escape what its encoding lacks (PYTHONIOENCODING=ascii, a folder's name without UTF-8).
+        # A stream may be in ASCII (PYTHONIOENCODING), and the name of a folder not in UTF-8.
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="backslashreplace")
     if not shutil.which("env"):  # PATH is empty, or its folders do not exist

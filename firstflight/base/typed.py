@@ -14,7 +14,8 @@ from firstflight.base.words import plain
 _DECIMAL = {"": 1.0, "k": 1e3, "m": 1e6, "g": 1e9}
 _TIME_MS = {"us": 1e-3, "µs": 1e-3, "ms": 1.0, "msec": 1.0, "s": 1e3, "sec": 1e3, "min": 6e4,
             "h": 3.6e6}
-# By a quantity's unit, then by suffix in lower case: the factor of that suffix.
+# For each unit of a quantity: the suffixes that may be typed, in lower case, and the factor from
+# each to that unit.
 SUFFIXES: Mapping[str, Mapping[str, float]] = {
     "ms": _TIME_MS,
     "s": {"m": 60.0, **{suffix: factor / 1e3 for suffix, factor in _TIME_MS.items()}},
@@ -30,26 +31,28 @@ EXAMPLES = {"ms": "50, 50ms or 1.5s", "s": "10 or 10s", "kbit/s": "10000, 10M or
             "bytes": "30000, 100kB or 1MB", "%": "1 or 1%", "segments": "10",
             "packets": "100"}
 MOST_VALUES = 200  # of one range
-MOST = 1e18  # above the range of every quantity, and above what a float holds exactly
+MOST = 1e18  # larger than every quantity may be, and than a float holds exactly
 
 _NUMBER = r"[+-]?(?:\d+\.?\d*|\.\d+)(?:e[+-]?\d+)?"
 _VALUE = re.compile(rf"\s*({_NUMBER})\s*([a-zµ/%]*)\s*", re.IGNORECASE)
 # Two dots, or one dash or colon between numbers, as in "10..40", "10-40" and "10..40:10".
 _RANGE = re.compile(r"\s*(\d[^-:]*?)\s*(?:\.\.|-)\s*(\d[^-:]*?)\s*(?::\s*(-?\d[^:]*?))?\s*")
-_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})*,000(,\d{3})*")
-# Two whole numbers, with no unit or one behind the second only: two values, or a decimal comma?
+_THOUSANDS = re.compile(r"\d{1,3}(,\d{3})*,000(,\d{3})*")  # such as 10,000
+# Two whole numbers with a comma, of which only the second may have a unit. They may be two values,
+# or one number with a decimal comma.
 _TWO = re.compile(r"\s*(\d+),(\d+)\s*([a-zµ/%]*)\s*", re.IGNORECASE)
-# Three decimals that end in 0: nobody's fraction, and how many languages write thousands.
+# A number with three decimals that end in 0. Nobody types such a fraction, and many languages write
+# thousands like that.
 _POINT = re.compile(r"([1-9]\d{0,2})\.(\d{2}0)([a-zµ/%]*)", re.IGNORECASE)
-_LEAST_PLAIN_KBPS = 56  # a modem's: below it, a number without a unit may be meant in Mbit/s
+# The speed of a modem. A smaller number without a unit may be meant in Mbit/s.
+_LEAST_PLAIN_KBPS = 56
 SEGMENT_BYTES = 1448  # of data in a segment of 1500 bytes at IP, with TCP's time stamps
 
 
 def number(word: str, unit: str) -> float:
-    """A number in this unit. Raises ValueError with what is wrong, as the end of a sentence."""
-    match = _VALUE.fullmatch(word)
-
+    """The number that a word has in this unit. Raises ValueError, which says what is wrong."""
     example = f"; write {EXAMPLES[unit]}" if unit in EXAMPLES else ""
+    match = _VALUE.fullmatch(word)
     if match is None:
         raise ValueError(f"{word.strip()!r} is not a number{example}")
 
@@ -71,12 +74,12 @@ def number(word: str, unit: str) -> float:
         raise ValueError(f"{word.strip()!r}: {suffix!r} is not a unit of"
                          f" {f'a value in {unit}' if unit else 'a plain number'}{example}")
 
-    # The digits that were typed, without what binary fractions add to a product.
+    # A product of binary fractions has more digits than were typed: 12 are enough.
     return value if factor == 1.0 else float(f"{value * factor:.12g}")
 
 
 def _bandwidth_in_bytes(word: str, value: float, suffix: str) -> str:
-    """The message for a bandwidth in bytes: how to write it, and how if bits were meant."""
+    """The message for a bandwidth in bytes: how to write it in bits, or without its B."""
     prefix = suffix[0].lower() if suffix[0].lower() in _DECIMAL else ""
     bits = f"{plain(value)}{prefix.upper()}"
     return (f"{word!r} is in bytes, and a bandwidth is in bits: write {plain(8 * value)}"
@@ -84,7 +87,7 @@ def _bandwidth_in_bytes(word: str, value: float, suffix: str) -> str:
 
 
 def typed_number(value: float, unit: str) -> str:
-    """How a value is typed so that it means nothing else; number() reads it."""
+    """How to type a value so that it is not taken for one in another unit; number() reads it."""
     needs_unit = unit == "kbit/s" and 0 < value < _LEAST_PLAIN_KBPS
     return f"{plain(value)}{'k' if needs_unit else ''}"
 
@@ -113,7 +116,10 @@ def expand_range(words: str, unit: str, whole: bool) -> Iterator[str]:
 
 
 def _refuse_slips(words: str, parts: Sequence[str]) -> None:
-    """Raises ValueError for a list with commas or spaces in the wrong places, or a value twice."""
+    """Refuse a list with commas or spaces in the wrong places, or with a value twice.
+
+    parts: the words between its commas. Raises ValueError.
+    """
     if _THOUSANDS.fullmatch(words.strip()):
         one_number = words.strip().replace(",", "")
         raise ValueError(f"{words!r}: a comma separates values; write {one_number} for one number")
@@ -133,31 +139,30 @@ def _refuse_slips(words: str, parts: Sequence[str]) -> None:
 
 
 def _ask_about_comma(words: str, unit: str, whole: bool) -> None:
-    """Raises ValueError for two values that may be one number with a decimal comma.
+    """Refuse two values that may be one number with a decimal comma. Raises ValueError.
 
     Examples are 1,5s (only the second has a unit), 0,5 (a zero, then one digit) and 1,25 in
-    percent. Two values that each have a unit are two, and so are percentages whose second ends
-    in 0.
+    percent. If both have a unit they are two values. Two percentages are if the second ends in 0.
     """
     match = _TWO.fullmatch(words)
     if match is None:
         return
     first, second, suffix = match.groups()
     factor = SUFFIXES.get(unit, {}).get(suffix.lower(), 1.0)
-    looks_decimal = (suffix and (factor != 1 or len(first + second) == 2)
-                     or not whole and first == "0" and len(second) == 1
-                     or unit == "%" and len(second) <= 2 and not second.endswith("0"))
-    if looks_decimal:
-        default = suffix or (unit if unit in SUFFIXES.get(unit, {}) else "")
+    has_one_unit = suffix and (factor != 1 or len(first + second) == 2)
+    is_fraction = not whole and first == "0" and len(second) == 1
+    is_percentage = unit == "%" and len(second) <= 2 and not second.endswith("0")
+    if has_one_unit or is_fraction or is_percentage:
+        unit_as_typed = suffix or (unit if unit in SUFFIXES.get(unit, {}) else "")
         raise ValueError(f"{words!r}: two values, or a decimal comma? Write"
-                         f" {first}{default},{second}{default} for two, or"
-                         f" {first}.{second}{default} for one")
+                         f" {first}{unit_as_typed},{second}{unit_as_typed} for two, or"
+                         f" {first}.{second}{unit_as_typed} for one")
 
 
 def _ask_about_units(parts: Sequence[str], unit: str) -> None:
-    """Raises ValueError for a list such as 10M,20, where some values have a larger unit.
+    """Refuse a list such as 10M,20, in which only some values have a larger unit.
 
-    0 needs none.
+    0 needs no unit. Raises ValueError.
     """
     factors = SUFFIXES.get(unit, {})
     with_larger_unit, without_unit = [], []
@@ -170,13 +175,13 @@ def _ask_about_units(parts: Sequence[str], unit: str) -> None:
 
     if with_larger_unit and without_unit:
         bare, larger = without_unit[0], with_larger_unit[0]
-        own = {"kbit/s": "k", "bytes": "B"}.get(unit, unit)
+        plain_unit = {"kbit/s": "k", "bytes": "B"}.get(unit, unit)
         raise ValueError(f"{','.join(parts)!r}: {bare} has no unit, and others have: write"
-                         f" {bare}{larger} or {bare}{own}")
+                         f" {bare}{larger} or {bare}{plain_unit}")
 
 
 def _ask_about_point(word: str, unit: str) -> None:
-    """Raises ValueError for a number such as 30.000, unless it has a larger unit."""
+    """Refuse a number such as 30.000, unless it has a larger unit. Raises ValueError."""
     match = _POINT.fullmatch(word)
     if match is None or SUFFIXES.get(unit, {}).get(match[3].lower(), 1.0) != 1:
         return
@@ -186,7 +191,7 @@ def _ask_about_point(word: str, unit: str) -> None:
 
 
 def _ask_about_unit(word: str, unit: str) -> None:
-    """Raises ValueError for a number without a unit that may be meant in another unit.
+    """Refuse a number without a unit that may be meant in another unit. Raises ValueError.
 
     14600 are the bytes of 10 segments, and other tools write a loss of 1 % as 0.01.
     """
@@ -194,7 +199,9 @@ def _ask_about_unit(word: str, unit: str) -> None:
         value = float(word)
     except ValueError:  # it has a unit
         return
-    if unit == "segments" and value in (*range(1460, 65_536, 1460), *range(1448, 65_536, 1448)):
+    # The data of a full segment, without and with time stamps.
+    is_in_bytes = value >= 1448 and (value % 1460 == 0 or value % 1448 == 0)
+    if unit == "segments" and is_in_bytes and value < 65_536:
         size = 1448 if value % 1460 else 1460
         raise ValueError(f"{word} segments, or bytes? {plain(value // size)} segments of {size}"
                          f" bytes are {word}: write {plain(value // size)}, or '{word} segments'")
@@ -206,11 +213,11 @@ def _ask_about_unit(word: str, unit: str) -> None:
 
 
 def _range(word: str, low: float, high: float, step: float | None, whole: bool) -> Iterator[str]:
-    """Yield the values of a range. word: as it was typed. Raises ValueError."""
-    if high < low or step is not None and step < 0:
+    """Yield the values of a range. word: the range as it was typed. Raises ValueError."""
+    if high < low or (step is not None and step < 0):
         low, high = min(low, high), max(low, high)
-        every = abs(step) if step else (high - low) / 4
-        step_words = "" if whole and not step else f":{plain(every)}"
+        upward_step = abs(step) if step else (high - low) / 4
+        step_words = "" if whole and not step else f":{plain(upward_step)}"
         raise ValueError(f"{word!r} runs downwards; write {plain(low)}..{plain(high)}{step_words}")
 
     if step is None and not whole:

@@ -1,8 +1,9 @@
 """Reads JSON that a guest wrote, or that lies in a stranger's folder.
 
 `read` returns values that a schema allows, by type, size, depth and keys; for anything else it
-raises ValueError. A schema is a function of a value and of the words that name it in a message;
-the functions below make schemas. So the code that uses the values meets only the schema's types.
+raises ValueError. So the code that uses the values meets only the schema's types. A schema is a
+function of a value and of the words that name the value in messages. `number` and `yes_or_no` are
+schemas, and the other functions make schemas.
 """
 
 from __future__ import annotations
@@ -16,10 +17,10 @@ from typing import TypeVar, cast
 T = TypeVar("T")
 Schema = Callable[[object, str], T]  # (value, where) → the value; raises ValueError
 
-MOST_WHOLE = 1 << 63  # what the kernel counts in
-MOST_DEPTH = 8
-QUOTED_CHARACTERS = 300
-_DIGITS = 20
+MOST_WHOLE = 1 << 63  # the kernel counts in 64 bits
+MOST_DEPTH = 8  # of lists and tables within each other
+QUOTED_CHARACTERS = 300  # of a stranger's text in a message
+_MOST_DIGITS = 20  # of a whole number
 
 
 def read(line: bytes, schema: Schema[T], most_bytes: int) -> T:
@@ -54,7 +55,10 @@ def text_of(content: bytes) -> str:
 
 
 def no_text(byte: int, place: str = "") -> str:
-    """What is wrong with a file that has this byte where UTF-8 has no such one."""
+    """The message for a file with a byte that no text in UTF-8 has there.
+
+    place: where the byte stands, as the end of a clause; "" if that is not known.
+    """
     return (f"is not UTF-8 text: it has the byte 0x{byte:02x}{place}; if it is a text, save it as"
             " UTF-8")
 
@@ -62,13 +66,15 @@ def no_text(byte: int, place: str = "") -> str:
 # Schemas -----------------------------------------------------------------------------
 
 def number(value: object, where: str) -> float:
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not math.isfinite(value) \
-            or abs(value) > MOST_WHOLE:
+    """Allows a finite number of at most MOST_WHOLE, positive or negative."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if not is_number or not math.isfinite(value) or abs(value) > MOST_WHOLE:
         raise ValueError(f"{where} is not a number in range")
     return value
 
 
 def whole(least: int = 0, most: int = MOST_WHOLE) -> Schema[int]:
+    """A whole number in this range, both ends included."""
     def check(value: object, where: str) -> int:
         if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
             raise ValueError(f"{where} is not a whole number from {least} to {most}")
@@ -77,13 +83,17 @@ def whole(least: int = 0, most: int = MOST_WHOLE) -> Schema[int]:
 
 
 def yes_or_no(value: object, where: str) -> bool:
+    """Allows true and false."""
     if not isinstance(value, bool):
         raise ValueError(f"{where} is neither true nor false")
     return value
 
 
 def text(most: int, cut: bool = False) -> Schema[str]:
-    """cut: text that is too long or not printable is shortened as `quoted` does, not refused."""
+    """Printable text of at most so many characters.
+
+    cut: other text is not refused, but shortened and made printable, as `quoted` does it.
+    """
     def check(value: object, where: str) -> str:
         if isinstance(value, str) and cut:
             return quoted(value, most)
@@ -95,7 +105,7 @@ def text(most: int, cut: bool = False) -> Schema[str]:
 
 
 def any_text(most: int) -> Schema[str]:
-    """Text with any characters: its reader checks them."""
+    """Text with any characters, at most so many. Whoever uses it has to check them."""
     def check(value: object, where: str) -> str:
         if not isinstance(value, str) or len(value) > most:
             raise ValueError(f"{where} is not text of at most {most} characters")
@@ -104,6 +114,7 @@ def any_text(most: int) -> Schema[str]:
 
 
 def matching(pattern: str) -> Schema[str]:
+    """Text that matches a regular expression as a whole."""
     expected = re.compile(pattern, re.ASCII)
 
     def check(value: object, where: str) -> str:
@@ -119,7 +130,7 @@ def optional(schema: Schema[T]) -> Schema[T | None]:
 
 
 def items(schema: Schema[T], most: int) -> Schema[list[T]]:
-    """A list."""
+    """A list of at most so many items, which all follow one schema."""
     def check(value: object, where: str) -> list[T]:
         if not isinstance(value, list) or len(value) > most:
             raise ValueError(f"{where} is not a list of at most {most}")
@@ -140,7 +151,7 @@ def by_name(schema: Schema[T], most: int, name: Schema[str] = text(100)
 
 def table(needed: Mapping[str, Schema[object]], more: Mapping[str, Schema[object]] | None = None
           ) -> Schema[dict[str, object]]:
-    """A table with the keys of `needed`, perhaps those of `more`, and no others."""
+    """A table that has all keys of `needed`, may have those of `more`, and has no others."""
     known = {**needed, **(more or {})}
 
     def check(value: object, where: str) -> dict[str, object]:
@@ -177,9 +188,9 @@ def anything(depth: int = MOST_DEPTH) -> Schema[object]:
 
 
 def lenient_table(known: Mapping[str, Schema[object]]) -> Schema[dict[str, object]]:
-    """A table that another version may have written: it may lack keys, and have others.
+    """A table that another version may have written: it may lack known keys, and have others.
 
-    Values that are null are left out.
+    Values that are null are left out. A value with another key may be anything.
     """
     def check(value: object, where: str) -> dict[str, object]:
         if not isinstance(value, dict):
@@ -192,13 +203,14 @@ def lenient_table(known: Mapping[str, Schema[object]]) -> Schema[dict[str, objec
 # JSON --------------------------------------------------------------------------------
 
 def _integer(digits: str) -> int:
-    """Read a whole number of at most _DIGITS digits: Python takes minutes for a million."""
-    if len(digits) > _DIGITS:
+    """Read a whole number of at most _MOST_DIGITS. Python takes minutes for a million digits."""
+    if len(digits) > _MOST_DIGITS:
         raise ValueError(f"a number has {len(digits)} digits")
     return int(digits)
 
 
 def _no_number(word: str) -> float:
+    """Refuse NaN and Infinity, which JSON does not have but Python reads."""
     raise ValueError(f"{word} is not a number")
 
 

@@ -13,31 +13,41 @@ from functools import lru_cache
 from typing import Union
 
 TomlValue = Union[str, float, Sequence["TomlValue"]]
-UNKNOWN = "–"  # in place of a value that is not known
+UNKNOWN = "–"  # stands for a value that is not known
 MINUS = "−"
-_LONGEST = 100  # characters of words that are compared: the time grows with the product of lengths
+# The most characters of words that are compared for likeness. Comparing two words takes a time that
+# grows with the product of their lengths.
+_MOST_COMPARED = 100
 
 
 def is_visible(character: str) -> bool:
     """Whether a character is visible, or a space.
 
-    Not visible are control characters, characters that hide or reorder text, and (XML may not hold
-    them) lone surrogates and characters that Unicode does not define.
+    Control characters are not, nor are characters that hide or reorder text. Lone surrogates and
+    characters that Unicode does not define are not either: XML may not hold them.
     """
     return character.isprintable() or unicodedata.category(character) == "Zs"
 
 
 def visible_line(text: str) -> str:
     """The text on one line: a space replaces each invisible character."""
-    return text if text.isprintable() else "".join(
-        character if is_visible(character) else " " for character in text)
+    if text.isprintable():
+        return text
+    return "".join(character if is_visible(character) else " " for character in text)
 
 
 def escaped(text: str) -> str:
     """The lines with each invisible character escaped as in JSON."""
-    return text if text.isprintable() else "".join(
-        character if is_visible(character) or character in "\n\t" else json.dumps(character)[1:-1]
-        for character in text)
+    if text.isprintable():
+        return text
+
+    characters = []
+    for character in text:
+        if is_visible(character) or character in "\n\t":
+            characters.append(character)
+        else:
+            characters.append(json.dumps(character).strip('"'))
+    return "".join(characters)
 
 
 def plain(value: float | str) -> str:
@@ -48,7 +58,7 @@ def plain(value: float | str) -> str:
 
 
 def format_lossless(value: float) -> str:
-    """A number with every digit that distinguishes it, no exponent: float() reads it."""
+    """A number with every digit that distinguishes it, and no exponent; float() reads it."""
     if not math.isfinite(value):
         return str(value)
     digits = repr(float(value))
@@ -60,9 +70,9 @@ def format_lossless(value: float) -> str:
 def format_toml(value: TomlValue) -> str:
     """A value as TOML writes it: a string, true or false, a number, or a list of them."""
     if isinstance(value, str):
-        return "".join(  # JSON's escapes are TOML's
-            character if is_visible(character) else f"\\U{ord(character):08X}"
-            for character in json.dumps(value, ensure_ascii=False))
+        quoted = json.dumps(value, ensure_ascii=False)  # its escapes are TOML's, too
+        return "".join(character if is_visible(character) else f"\\U{ord(character):08X}"
+                       for character in quoted)
     if isinstance(value, Sequence):
         return f"[{', '.join(map(format_toml, value))}]"
     return str(value).lower() if isinstance(value, bool) else format_lossless(value)
@@ -72,18 +82,21 @@ def format_number(value: float | None, digits: int = 1, signed: bool = False) ->
     """A number with fixed decimals, UNKNOWN for None, and never a negative zero."""
     if value is None:
         return UNKNOWN
-    rounded = round(value, digits) + 0.0
-    return f"{rounded:{'+' if signed else ''}.{digits}f}".replace("-", MINUS)
+    rounded = round(value, digits) + 0.0  # which makes -0.0 a 0.0
+    sign = "+" if signed else ""
+    return f"{rounded:{sign}.{digits}f}".replace("-", MINUS)
 
 
 def format_brief(value: float | None) -> str:
     """A number with one decimal; with none from 99.95 on; UNKNOWN for None."""
-    return format_number(value, 1 if value is None or abs(value) < 99.95 else 0)
+    is_small = value is None or abs(value) < 99.95
+    return format_number(value, digits=1 if is_small else 0)
 
 
 def format_count(value: float | None) -> str:
-    """A mean of counts: no decimal if it is whole, else one."""
-    return format_number(value, 0 if value is None or value == int(value) else 1)
+    """A mean of counts: no decimal if it is whole, else one; UNKNOWN for None."""
+    is_whole = value is None or value == int(value)
+    return format_number(value, digits=0 if is_whole else 1)
 
 
 def format_interval(ends: tuple[float, float] | None, digits: int = 1) -> str:
@@ -100,14 +113,17 @@ def join_words(words: Sequence[str]) -> str:
 
 
 def format_range(values: Iterable[float | None], unit: str) -> str:
-    """The range of the known values: "12.0 to 14.5 ms"; one value if both ends look the same."""
+    """The range of the values that are not None: "12.0 to 14.5 ms".
+
+    If both ends look alike, it is one value.
+    """
     known = [value for value in values if value is not None]
     low, high = format_brief(min(known)), format_brief(max(known))
     return f"{low} {unit}" if low == high else f"{low} to {high} {unit}"
 
 
 def format_duration(seconds: float) -> str:
-    """A time in seconds, from 2 min on in minutes, from 2 h on in hours."""
+    """A time in words: in seconds, from 2 min on in minutes, from 2 h on in hours."""
     if seconds < 120:
         return f"{format_brief(seconds)} s"
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
@@ -121,8 +137,10 @@ def keep_units_together(text: str) -> str:
 
 def near_words(word: str, known: Iterable[str], most: int = 1) -> list[str]:
     """Known words that look like this one, the most alike first."""
-    return [] if len(word) > _LONGEST else difflib.get_close_matches(
-        word, [name for name in known if len(name) <= _LONGEST], n=most)
+    if len(word) > _MOST_COMPARED:
+        return []
+    names = [name for name in known if len(name) <= _MOST_COMPARED]
+    return difflib.get_close_matches(word, names, n=most)
 
 
 def nearest(word: str, known: Iterable[str]) -> str:
@@ -138,7 +156,7 @@ def nearest_or_known(word: str, known: Sequence[str]) -> str:
 
 # Cells of CSV files ------------------------------------------------------------------
 
-_FORMULA = re.compile(r"'*[=+\-@]")
+_FORMULA = re.compile(r"'*[=+\-@]")  # what a spreadsheet takes for a formula, quoted or not
 
 
 def _microseconds(value: float) -> str:
@@ -148,9 +166,9 @@ def _microseconds(value: float) -> str:
 def to_cell(value: object, of_float: Callable[[float], str] = _microseconds) -> str:
     """A value as the text of a CSV cell; None is "".
 
-    of_float: how to write a float. Requested values keep every digit (format_lossless),
-    measured ones those to the microsecond. A spreadsheet takes text that begins with
-    = + - or @ for a formula, which may call programs: a quote in front marks it as text.
+    A spreadsheet takes text that begins with = + - or @ for a formula, which may call programs: a
+    quote in front marks it as text. of_float: how to write a float. Requested values keep every
+    digit (format_lossless), measured ones those to the microsecond.
     """
     if value is None:
         return ""

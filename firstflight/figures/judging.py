@@ -1,6 +1,6 @@
-"""Compares differences with what was published or claimed.
+"""Compares differences with published numbers and with what claims expect.
 
-`judge` gives the result of a published number or claim. `judge_larger`, `judge_equal` and
+`judge` gives the result of a published number or of a claim. `judge_larger`, `judge_equal` and
 `judge_highest` give the results of claims on bars. `agrees` compares estimates without intervals.
 """
 
@@ -16,8 +16,8 @@ from firstflight.findings.claims import (ANY, DIRECTION, NOT_REPRODUCED, UNDECID
                                          equivalent)
 from firstflight.findings.difference import Difference
 
-ALIKE_PERCENT = 5.0  # values that a source calls alike may differ by this much of the base
-EQUAL_PERCENT = 1.0  # bars that a source calls equal may differ by this much of the smaller base
+ALIKE_PERCENT = 5.0  # of the base, by which values may differ that a source calls alike
+EQUAL_PERCENT = 1.0  # of the smaller base, by which bars may differ that a source calls equal
 
 
 # Results -------------------------------------------------------------------------------
@@ -27,18 +27,21 @@ class Expected:
     """What a claim expects of the experiment, compared with the base."""
 
     sign: int  # 1 for less, −1 for more, 0 for alike
-    published: float | None = None  # the difference
-    within: float = ALIKE_PERCENT  # how far from it a difference may be; if alike, how far from 0
-    is_absolute: bool = False  # both are in the metric's unit, not in percent of the base
+    published: float | None = None  # the difference, if the source has a number
+    # How far a difference may be from the published one, or from 0 if the values are alike.
+    within: float = ALIKE_PERCENT
+    # Whether `published` and `within` are in the metric's unit, not in percent of the base.
+    is_absolute: bool = False
 
 
 def judge(expected: Published | Expected, change: Difference, unit: str = "",
           of_experiment: bool = False) -> Result:
     """The result of a difference, by published numbers or by what a claim expects.
 
-    Published numbers are compared in the metric's unit and in percent, as their source prints them.
-    of_experiment: it prints percentages of the experiment, not of the base (Difference.printed). A
-    claim whose number is too far away is not reproduced, but may have the direction.
+    Published numbers are compared in the metric's unit and in percent. Where a claim's number is
+    too far away, the claim may still be reproduced in its direction. unit: the metric's.
+    of_experiment: whether the source prints percentages of the experiment, not of the base
+    (Difference.printed).
     """
     if isinstance(expected, Published):
         return claims.judge(_numbers(expected, change, unit, of_experiment))
@@ -59,7 +62,10 @@ def judge(expected: Published | Expected, change: Difference, unit: str = "",
 
 def _numbers(known: Published, change: Difference, unit: str,
              of_experiment: bool) -> list[ComparedNumber]:
-    """The measured and the published improvement, in the metric's unit and in percent."""
+    """The improvement in the metric's unit and in percent, measured and published.
+
+    A number that was not published is left out.
+    """
     numbers = []
     if known.absolute is not None:
         allowed = max(WITHIN_PERCENT / 100 * abs(known.absolute), known.error)
@@ -77,17 +83,20 @@ def _numbers(known: Published, change: Difference, unit: str,
 def _direction(sign: int, change: Difference) -> str:
     """The result of a claim on the sign of a difference, 1 or −1, by its 95 % interval.
 
-    DIRECTION if the whole interval has that sign, NOT_REPRODUCED if it ends before ALIKE_PERCENT
-    on that side, otherwise UNDECIDED.
+    It is DIRECTION if the whole interval has that sign, NOT_REPRODUCED if the interval reaches at
+    most ALIKE_PERCENT on that side, and UNDECIDED otherwise.
     """
     if change.absolute.sign == sign:
         return DIRECTION
-    most = max(sign * end for end in _percent_ends(change))
-    return NOT_REPRODUCED if most <= ALIKE_PERCENT else UNDECIDED
+    farthest = max(sign * end for end in _percent_ends(change))
+    return NOT_REPRODUCED if farthest <= ALIKE_PERCENT else UNDECIDED
 
 
 def _percent_ends(change: Difference) -> Ends:
-    """The interval of the difference in percent; ANY if it has none, ±∞ or 0 if the base is 0."""
+    """The interval of the difference in percent; ANY if it has none.
+
+    If the base is 0, each end is 0 or infinite.
+    """
     if change.absolute.interval is None or change.percent.interval is None:
         return ANY
     if change.base.value:
@@ -99,7 +108,7 @@ def _percent_ends(change: Difference) -> Ends:
 # Claims on bars ------------------------------------------------------------------------
 
 def judge_larger(bar: Bar, *others: Bar) -> str:
-    """The result of a claim that a bar saves a larger percentage than each of the others."""
+    """The result of a claim that a bar saves a larger percentage than each of the other bars."""
     def percent_ends(compared: Bar) -> Ends:
         return compared.difference.known(compared.percent) or ANY
 
@@ -131,10 +140,14 @@ def judge_highest(bar: Bar, published_percent: float) -> str:
 class Tolerance:
     """How far an estimate may be from a published number and still agree."""
 
-    percent: float  # of the published number; this or `absolute`, whichever is more
-    absolute: float  # in the unit of the published number
-    points: float = 0.0  # for published percentages, in place of both
-    truncated: bool = False  # the source cut off decimals: its 12 is any number from 12 to 13
+    # A number may be off by a percentage of the published one, or by so much of its unit, whichever
+    # is more.
+    percent: float
+    absolute: float
+    # A percentage may be off by so many percentage points.
+    points: float = 0.0
+    # Whether the source cut off decimals, so that its 12 is any number from 12 to 13.
+    truncated: bool = False
 
 
 def agrees(bar: Bar, tolerance: Tolerance) -> bool:
@@ -159,7 +172,10 @@ def agrees(bar: Bar, tolerance: Tolerance) -> bool:
 
 
 def _is_within(allowed: float, ours: float, published: float, is_truncated: bool) -> bool:
-    """Whether a number is near a published one, or near one that this may be truncated from."""
+    """Whether a number is near a published one. allowed: how far it may be.
+
+    is_truncated: the published number stands for all numbers from it up to 1 more.
+    """
     deviation = ours - published
     lowest = deviation - 1 if is_truncated else deviation
     return equivalent((lowest, deviation), allowed) != NOT_REPRODUCED

@@ -1,23 +1,25 @@
 """Why a larger window changed a time, or why it did not: accounted for or measured, never guessed.
 
-A saving is accounted for where the link was idle for that much less: it is round trips. Any other
-reason is measured: the same trials run again, with the same seed, without some of their limits
-(figures.what_ifs). Which limits are lifted depends on what the larger window does:
+A saving consists of round trips where the link was idle for as much less time: the saving is then
+accounted for. Any other reason is measured: the same trials run again, with the same seed, without
+some of their limits (figures.what_ifs). Which limits are lifted depends on what the larger window
+does:
 
-- It may be chance: its interval holds zero. Nothing is lifted. The answer says how many repeats
-  would decide.
-- It saves round trips: each limit but the bandwidth is lifted alone. The answer says what the
-  larger window saves without it, where that differs.
-- It saves time that idle time does not account for, or it takes longer: the queue, random loss,
-  jitter and pacing are lifted, one by one. The reason is what accounts for at least four fifths of
-  the change. Where none does, each other limit is lifted, then two of the first ones together.
-- It changes nothing: all limits are lifted together, and each alone. If the larger window saves
-  time without all of them, all but one are lifted: the reason is each limit that alone takes the
-  saving away again. If it takes longer without one of them, that limit protects.
+- Its effect may be chance, since the interval includes zero. Nothing is lifted. The answer says how
+  many repeats would decide.
+- It saves round trips. Each limit but the bandwidth is lifted alone. The answer says what the
+  larger window saves without the limit, where that differs.
+- It saves time that idle time does not account for, or it takes longer. The queue, random loss,
+  jitter and pacing are lifted, one by one. The reason is the limit that accounts for at least four
+  fifths of the change. Where none does, each other limit is lifted, then two of the first ones
+  together.
+- It changes nothing. All limits are lifted together, and each alone. If the larger window saves
+  time without all limits, all but one are lifted: the reason is each limit that alone takes the
+  saving away again. If the larger window takes longer without a limit, that limit protects.
 
 Where chance decides, a what-if trial is repeated until its interval is a tenth of the effect, or as
-often as what was requested. One that only adds to round trips is measured three times first, and
-then until its interval is a quarter of the effect.
+often as the requested trials were. A what-if trial that only adds to round trips is measured three
+times first, and then until its interval is a quarter of the effect.
 """
 
 from __future__ import annotations
@@ -33,25 +35,27 @@ from firstflight.figures.window_changes import SAME_PART, CellSetting, Reason, W
 from firstflight.runs.kinds import R, T
 from firstflight.setting.limits import Limit
 
-MOST_ASKED = 10_000  # more repeats are not proposed
-NOT_FOUND = "not found"  # the kind of a reason that only says what was tried
+MOST_PROPOSED = 10_000  # repeats that an answer proposes
+# Kinds of reasons.
+NOT_FOUND = "not found"  # the reason says only what was tried
 CHANCE = "may be chance"
-IN_PART = ", in part"  # ends the kind of a reason to which some limits may add, if they were lifted
+IN_PART = ", in part"  # ends the kind of a reason whose what-if trials were not all measured
 
 
 # Reasons -------------------------------------------------------------------------------
 
 def reasons(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Reason]:
-    """Why the larger window changed the time, or did not; [] where it was not measured why."""
+    """Why the larger window changed the time, or did not; [] where the reason was not measured."""
     if may_be_chance(change):
         return [_chance(change)]
     if sign(change) == 0:
         return _why_unchanged(change, what_ifs)
     if is_known(change, what_ifs):
         return [_round_trips(change, what_ifs)]
+
     lifted = suspects(change, what_ifs)
-    for together in (1, 2):
-        tried = [limits for limits in lifted if len(limits) == together]
+    for count in (1, 2):  # limits that are lifted together
+        tried = [limits for limits in lifted if len(limits) == count]
         if found := causes(change, tried, what_ifs):
             return [_cause(change, found, what_ifs)]
     if sign(change) > 0 and is_mostly_round_trips(change, what_ifs):
@@ -59,12 +63,13 @@ def reasons(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Reason]
     return _not_found(change, lifted, what_ifs)
 
 
-def explained(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R], known: str = "",
-              among: Sequence[WindowChange[T, R]] = ()) -> list[str]:
+def explain_changes(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R],
+                    known: str = "", among: Sequence[WindowChange[T, R]] = ()) -> list[str]:
     """A sentence for each kind of reason, with the numbers of its largest effect.
 
-    Kinds with larger effects come first, and last those of which not all was measured. known: text
-    with reasons that are not repeated. among: all comparisons, of which only some are explained.
+    Kinds with larger effects come first. Kinds of which not all was measured come last. known: a
+    text whose reasons are not repeated. among: all comparisons of the run, if only some of them are
+    explained.
     """
     by_kind: dict[str, list[tuple[WindowChange[T, R], Reason]]] = {}
     for change in sorted(changes, key=lambda change: -abs(change.saved_ms)):
@@ -73,22 +78,24 @@ def explained(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R], kn
                 continue  # one odd network among many says nothing about the others
             if reason.text not in known:
                 by_kind.setdefault(reason.kind, []).append((change, reason))
+
     lines = []
     for kind in sorted(by_kind, key=lambda kind: kind.endswith(IN_PART)):
-        same = by_kind[kind]
-        change, reason = same[0]
-        text = reason.text[0].upper() + reason.text[1:]
-        is_one = len(among or changes) == 1
-        place = "" if is_one else f" ({what_ifs.where(change, among or changes)})"
-        what = "The same holds for" if kind == CHANCE else "The reason is the same in"
-        others = (f" {what} {len(same)} of {len(changes)} comparisons."
-                  if len(same) > 1 else "")
-        lines.append(f"{text}{place}.{others}")
+        of_kind = by_kind[kind]
+        change, reason = of_kind[0]
+        line = reason.text[0].upper() + reason.text[1:]
+        if len(among or changes) > 1:
+            line += f" ({what_ifs.where(change, among or changes)})"
+        line += "."
+        if len(of_kind) > 1:
+            same = "The same holds for" if kind == CHANCE else "The reason is the same in"
+            line += f" {same} {len(of_kind)} of {len(changes)} comparisons."
+        lines.append(line)
     return lines
 
 
 def not_measured(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R]) -> list[str]:
-    """A sentence where some comparisons have no reason; [] where all have one."""
+    """A sentence on how many comparisons have no reason; [] where all have one."""
     without_one = sum(not reasons(change, what_ifs) and not what_ifs.accounted(change)
                       for change in changes)
     if not without_one:
@@ -99,15 +106,23 @@ def not_measured(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R])
 
 
 def _chance(change: WindowChange[T, R]) -> Reason:
-    """Where an effect may be chance: how many repeats would decide, if its mean stays."""
-    interval = change.saved.absolute.interval or (0.0, 0.0)
-    window, count = change.windows[1], len(change.repeats)
-    needed = count * (change.half_ms / abs(change.saved_ms)) ** 2 if change.saved_ms else math.inf
+    """The reason of an effect that may be chance: how many repeats would decide.
+
+    It assumes that their mean is the same. The interval becomes narrower with the square root of
+    their number, and has to become narrower than the effect.
+    """
+    low, high = change.saved.absolute.interval or (0.0, 0.0)
+    _, window = change.windows
     what = f"what {window} segments change may be chance"
-    if needed > MOST_ASKED:
-        most_ms = format_number(max(-interval[0], interval[1]), 1)
-        return Reason(CHANCE, f"{what}, and more than {MOST_ASKED:,} repeats would be needed to"
+    needed = math.inf
+    if change.saved_ms:
+        needed = len(change.repeats) * (change.half_ms / abs(change.saved_ms)) ** 2
+    if needed > MOST_PROPOSED:
+        most_ms = format_number(max(-low, high), 1)
+        return Reason(CHANCE, f"{what}, and more than {MOST_PROPOSED:,} repeats would be needed to"
                       f" know: they change {most_ms} ms at most", CHANCE)
+
+    # Rounded up to two digits.
     step = 10 ** max(0, math.floor(math.log10(needed)) - 1)
     repeats = plain(math.ceil(needed / step) * step)
     size = format_number(abs(change.saved_ms), 1)
@@ -117,15 +132,18 @@ def _chance(change: WindowChange[T, R]) -> Reason:
 
 
 def _round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> Reason:
-    """That the saving is round trips, and what the window would save without each limit."""
+    """The reason that the saving is round trips.
+
+    It says what the window would save without each limit, where that differs.
+    """
     text = (f"{what_ifs.sent(change)}, and the link is idle"
             f" {format_number(idle_saved_ms(change, what_ifs), 1)} ms less")
     names = ["round trips"]
-    not_asked: list[Limit[T]] = []
+    not_measured: list[Limit[T]] = []
     for limit in raisable(change, what_ifs):
         lifted = what_ifs.change(change, (limit,))
         if lifted is None or not what_ifs.is_sure(lifted):
-            not_asked.append(limit)
+            not_measured.append(limit)
             continue
         if not differs(lifted, change, what_ifs):
             continue
@@ -133,24 +151,28 @@ def _round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> Reason:
         if abs(lifted.saved_ms - own_ms) > MOST_OF * max(lifted.saved_ms, own_ms):
             names.append(limit.name)
         text += f"; with {limit.without} {_effect(change.windows, lifted)}"
-    if not_asked and what_ifs.records:
-        text += f"; for want of time too little was measured with {_without(not_asked)}"
+    if not_measured and what_ifs.records:
+        text += f"; for want of time too little was measured with {_without(not_measured)}"
     label = ", ".join(names)
-    return Reason(label, text, f"{label}{IN_PART}" if not_asked else label)
+    return Reason(label, text, kind=f"{label}{IN_PART}" if not_measured else label)
 
 
 def differs(lifted: WindowChange[T, R], change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
             ) -> bool:
-    """Whether a window saves another time without a limit, and not by chance."""
-    own = what_ifs.over_repeats_of(change, lifted)
-    other_ms = max(SAME_PART * change.saved.base.value, math.hypot(lifted.half_ms, own.half_ms))
-    return abs(lifted.saved_ms - own.saved_ms) > other_ms
+    """Whether a window saves another time without a limit, and not by chance.
+
+    lifted: the change without the limit.
+    """
+    own = what_ifs.over_repeats_of(change, lifted)  # over the repeats that `lifted` has, too
+    by_chance_ms = math.hypot(lifted.half_ms, own.half_ms)
+    most_same_ms = max(SAME_PART * change.saved.base.value, by_chance_ms)
+    return abs(lifted.saved_ms - own.saved_ms) > most_same_ms
 
 
 # Where nothing changed -----------------------------------------------------------------
 
 def _why_unchanged(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Reason]:
-    """Why a larger window changed nothing: one reason; [] where it was not measured why."""
+    """The reason that a larger window changed nothing; [] where no reason was measured."""
     if what_ifs.cannot_differ(change):
         return [what_ifs.same(change)]
     limits = what_ifs.limits(change.experiment.requested)
@@ -163,15 +185,19 @@ def _why_unchanged(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[
     sure = [(limit, lifted) for limit, lifted in alone if what_ifs.is_sure(lifted)]
     protecting = [(limit, lifted) for limit, lifted in sure if sign(lifted) < 0]
     if protecting:
-        return [_protected(change.windows[1], protecting)]
+        _, window = change.windows
+        return [_protection(window, protecting)]
     if sign(all_lifted) <= 0:
         freeing = [(limit,) for limit, lifted in sure if sign(lifted) > 0]
         return [_cause(change, freeing, what_ifs) if freeing else what_ifs.same(change)]
-    return _hidden(change, limits, all_lifted, what_ifs)
+    return _hidden_saving(change, limits, all_lifted, what_ifs)
 
 
-def _protected(window: int, protecting: Sequence[tuple[Limit[T], WindowChange[T, R]]]) -> Reason:
-    """That a window would take longer without some limits. protecting: these, and the changes."""
+def _protection(window: int, protecting: Sequence[tuple[Limit[T], WindowChange[T, R]]]) -> Reason:
+    """The reason that some limits protect: a window takes longer without them.
+
+    protecting: each of these limits, and the change without it.
+    """
     cases = join_words([f"with {limit.without} {window} segments take"
                         f" {format_number(-lifted.saved_ms, 1)} ms longer"
                         for limit, lifted in protecting])
@@ -180,12 +206,13 @@ def _protected(window: int, protecting: Sequence[tuple[Limit[T], WindowChange[T,
     return Reason(names, f"the {names} {protect}: {cases}", f"protects: {names}")
 
 
-def _hidden(change: WindowChange[T, R], limits: Sequence[Limit[T]],
-            all_lifted: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Reason]:
-    """Which limits hide a saving: those that alone take it away again; [] where not measured.
+def _hidden_saving(change: WindowChange[T, R], limits: Sequence[Limit[T]],
+                   all_lifted: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Reason]:
+    """The reason that limits hide a saving: each that alone takes the saving away again.
 
-    all_lifted: the change without all limits, which saves time.
+    all_lifted: the change without all limits, which saves time. [] where not all was measured.
     """
+    # Of a single limit there are no other ones to lift: with it, the change is the requested one.
     with_one = [(limit, what_ifs.change(change, others))
                 for limit, others in zip(limits, all_but_one(limits) or [()])]
     if any(lifted is None for _, lifted in with_one):
@@ -193,9 +220,12 @@ def _hidden(change: WindowChange[T, R], limits: Sequence[Limit[T]],
 
     saved = format_number(all_lifted.saved_ms, 1)
     gain = f"with {_without(limits)} {change.windows[1]} segments save {saved} ms"
-    hiding = [limit for limit, lifted in with_one if lifted is not None and sign(lifted) <= 0
-              and all_lifted.saved_ms - lifted.saved_ms > max(tolerance_ms(all_lifted),
-                                                              lifted.half_ms)]
+    hiding = []
+    for limit, lifted in with_one:
+        if lifted is not None and sign(lifted) <= 0:
+            taken_ms = all_lifted.saved_ms - lifted.saved_ms
+            if taken_ms > max(tolerance_ms(all_lifted), lifted.half_ms):
+                hiding.append(limit)
     if not hiding:
         names = _names(limits)
         return [Reason(names, f"several limits together ({names}): {gain}, and none of them alone"
@@ -209,7 +239,10 @@ def _hidden(change: WindowChange[T, R], limits: Sequence[Limit[T]],
 
 def _cause(change: WindowChange[T, R], causes: Sequence[tuple[Limit[T], ...]],
            what_ifs: WhatIfs[T, R]) -> Reason:
-    """That limits are the cause: what the window would do without each of these sets of limits."""
+    """The reason that limits are the cause, with what the window would do without them.
+
+    causes: sets of limits, each of which is lifted together.
+    """
     cases = join_words([f"with {_without(limits)} {_effect(change.windows, lifted)}"
                         for limits in causes
                         if (lifted := what_ifs.change(change, limits)) is not None])
@@ -219,17 +252,23 @@ def _cause(change: WindowChange[T, R], causes: Sequence[tuple[Limit[T], ...]],
 
 def _not_found(change: WindowChange[T, R], tried: Sequence[tuple[Limit[T], ...]],
                what_ifs: WhatIfs[T, R]) -> list[Reason]:
-    """The effect of every limit that was lifted, where none is the reason; [] where none was."""
+    """The reason where no limit is the cause: what each limit does that was lifted.
+
+    [] where no limit was lifted.
+    """
     cases = [f"with {_without(limits)} {_effect(change.windows, lifted)}" for limits in tried
              if (lifted := what_ifs.change(change, limits)) is not None]
     if not cases:
         return []
     return [Reason("not found", f"no single reason was found: {join_words(cases)}",
-                   NOT_FOUND)]
+                   kind=NOT_FOUND)]
 
 
 def _effect(windows: tuple[int, int], lifted: WindowChange[T, R]) -> str:
-    """Such as "10 segments save 34.6 ms". windows: of base and experiment."""
+    """What the larger window does without some limits: "10 segments save 34.6 ms".
+
+    windows: of base and experiment. lifted: the change without the limits.
+    """
     base, window = windows
     if may_be_chance(lifted):
         return f"what {window} segments change may be chance"
@@ -249,7 +288,7 @@ def _without(limits: Iterable[Limit[T]]) -> str:
 
 
 def range_of(cell: CellSetting[T, R], column: str) -> str:
-    """The values of a column of counts over what counts in a cell: "4", or "3 to 5"."""
+    """The values of a column of counts in the records that count: "4", or "3 to 5"."""
     values = {getattr(record, column) or 0 for record in cell.counting}
     least, most = min(values, default=0), max(values, default=0)
     return f"{least}" if least == most else f"{least} to {most}"

@@ -1,4 +1,4 @@
-"""Cells of a run, whatever its workload: their records, and what a larger window changed."""
+"""The cells of a run of any workload: their records, and what a larger window changed in them."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from firstflight.findings.difference import Difference
 from firstflight.runs.kinds import R, T, is_drawn
 from firstflight.runs.results.records import value_of
 
-# A smaller change counts as none: this share of the time, or of an RTT, whichever is less.
-SAME_PART, SAME_RTT_PART = 0.01, 0.1
+# A change counts as none if it is less than this part of the time, or than this part of an RTT.
+SAME_PART = 0.01
+SAME_RTT_PART = 0.1
 BASE, EXPERIMENT = 0, 1  # the two settings of a comparison, in the tables for figures.compare
 
 
@@ -38,7 +39,7 @@ def weight_of(trial: object) -> float:
 
 
 def time_ms(record: R) -> float | None:
-    """The time of a record that windows are compared by."""
+    """The time of a record by which windows are compared; None if the record has none."""
     value: float | None = getattr(record, record.EXPLAINED or record.COMPARED)
     return value
 
@@ -47,7 +48,7 @@ def time_ms(record: R) -> float | None:
 class CellSetting(Generic[T, R]):
     """All records of one setting of network, window and client."""
 
-    requested: T  # the trial, without its repeat, seed and what is drawn
+    requested: T  # the trial that all records share, without repeat, seed and drawn values
     records: Sequence[R]
 
     @property
@@ -63,22 +64,22 @@ class CellSetting(Generic[T, R]):
 
     @property
     def trials(self) -> list[Any]:
-        """The trials of its records."""
+        """The trials of the records."""
         return [record.trial for record in self.records]
 
     @property
     def is_drawn(self) -> bool:
-        """Whether it was repeated with other RTTs and queues (setting.draws)."""
+        """Whether the cell was repeated with RTTs and queues that were drawn (setting.draws)."""
         return any(is_drawn(trial) for trial in self.trials)
 
     @property
     def total_ms(self) -> float | None:
-        """Mean over the records that count; None where none does."""
+        """The mean time of the records that count; None where none does."""
         column = next((record.EXPLAINED or record.COMPARED for record in self.records), "")
         return mean(self.counting, column)
 
     def of_repeats(self, repeats: Iterable[int]) -> CellSetting[T, R]:
-        """The cell with these repeats only."""
+        """The cell with only these repeats."""
         kept = {*repeats}
         records = [record for record in self.records if record.trial.repeat in kept]
         return CellSetting(self.requested, records)
@@ -107,20 +108,21 @@ class WindowChange(Generic[T, R]):
     @property
     def repeats(self) -> list[int]:
         """The repeats that count under both windows."""
-        first = {record.trial.repeat for record in self.base.counting}
-        second = {record.trial.repeat for record in self.experiment.counting}
-        return sorted(first & second)
+        of_base = {record.trial.repeat for record in self.base.counting}
+        of_experiment = {record.trial.repeat for record in self.experiment.counting}
+        return sorted(of_base & of_experiment)
 
     @property
     def is_of_client(self) -> bool:
-        """Whether the client's windows are compared, with which it uploads, not the server's."""
+        """Whether the windows are the client's, with which it uploads, and not the server's."""
         return self.varied != "initcwnd"
 
     @property
     def effect(self) -> int:
         """1 where the larger window saves time, −1 where it costs time, 0 where neither is sure."""
         saved, rtt_ms = self.saved.absolute, getattr(self.base.requested, "rtt_ms")
-        if abs(saved.value) < min(SAME_PART * self.saved.base.value, SAME_RTT_PART * rtt_ms):
+        same_ms = min(SAME_PART * self.saved.base.value, SAME_RTT_PART * rtt_ms)
+        if abs(saved.value) < same_ms:
             return 0
         if saved.interval is not None:
             return saved.sign
@@ -145,4 +147,4 @@ class Reason:
 
     label: str  # for a table
     text: str  # part of a sentence, with the numbers and without a full stop
-    kind: str  # the same for reasons that differ in their numbers only
+    kind: str  # equal for reasons that differ only in their numbers

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 
 from firstflight.base.words import format_range
-from firstflight.figures.reasons import explained
+from firstflight.figures.reasons import explain_changes
 from firstflight.findings.findings import Finding, Report, Tile
 from firstflight.runs import reporting
 from firstflight.runs.kinds import RunData, Study
@@ -113,7 +113,7 @@ def report_on(study: FetchStudy, analysis: Analysis) -> Report:
     trials = None
     if not repeats_cells(analysis.cells, run.records):
         trials = trials_table(run.records, published)
-    why = explained(analysis.changes, analysis.what_ifs) if scenario.cells else []
+    why = explain_changes(analysis.changes, analysis.what_ifs) if scenario.cells else []
     return reporting.report_of(
         study, run, findings, tiles=[*_tiles(judged), *more_tiles], timelines=analysis.timelines,
         answer=answer.answer_of_run(analysis, figures, judged, findings),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from firstflight.figures.reasons import explained
+from firstflight.figures.reasons import explain_changes
 from firstflight.figures.what_ifs import what_if_trials
 from firstflight.workloads.page import analysis, reasons
 from firstflight.workloads.page.objects import equal_objects
@@ -45,7 +45,7 @@ def asked(network: Saved, **values: object) -> tuple[list[PageChange], PageWhatI
 
 
 def told(network: Saved, **values: object) -> str:
-    return " ".join(explained(*asked(network, **values)))
+    return " ".join(explain_changes(*asked(network, **values)))
 
 
 def paragraphs() -> Iterator[tuple[str, list[str]]]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from firstflight.figures.reasons import explained
+from firstflight.figures.reasons import explain_changes
 from firstflight.figures.what_ifs import MOST_TRIALS, what_if_trials
 from firstflight.workloads.fetch.figures.cells import WindowChange, changes, settings
 from firstflight.workloads.fetch.figures.reasons import WhatIfs
@@ -58,7 +58,7 @@ def asked(network: Network, trials: int = MOST_TRIALS, **values: object
 
 def told(network: Network, **values: object) -> str:
     change, what_ifs, _ = asked(network, **values)
-    return " ".join(explained([change], what_ifs))
+    return " ".join(explain_changes([change], what_ifs))
 
 
 def lifted(trial: Trial | PageTrial | TraceTrial) -> set[str]:

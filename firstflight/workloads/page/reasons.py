@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from firstflight.findings.quantities import QUANTITIES
 from firstflight.figures import reasons, what_ifs
-from firstflight.figures.reasons import explained
+from firstflight.figures.reasons import explain_changes
 from firstflight.figures.window_changes import CellSetting, Reason, WindowChange
 from firstflight.runs.kinds import RunData
 from firstflight.setting.limits import Limit, chain_limit, network_limits, sysctl_limits
@@ -166,9 +166,10 @@ def sentences(scenario: PageScenario, run: RunData[PageRecord]) -> list[str]:
         return []
     found = changes(analysis.settings(run.records))
     if any(record.trial.site for record in run.records):
-        return [IN_A_BROWSER, *explained(found, what_ifs_of(scenario, run.what_ifs))]
+        return [IN_A_BROWSER, *explain_changes(found, what_ifs_of(scenario, run.what_ifs))]
     measured = what_ifs_of(scenario, run.what_ifs)
-    return [*explained(found, measured)[:MOST_REASONS], *reasons.not_measured(found, measured)]
+    why = explain_changes(found, measured)[:MOST_REASONS]
+    return [*why, *reasons.not_measured(found, measured)]
 
 
 def labels(scenario: PageScenario, run: RunData[PageRecord]) -> dict[PageTrial, str]:

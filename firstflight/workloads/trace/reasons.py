@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from firstflight.figures import reasons, what_ifs
-from firstflight.figures.reasons import explained, range_of
+from firstflight.figures.reasons import explain_changes, range_of
 from firstflight.figures.what_ifs import sign
 from firstflight.figures.window_changes import CellSetting, Reason, WindowChange
 from firstflight.findings.findings import REQUESTED, Cell, Column, Finding, Table
@@ -145,7 +145,7 @@ def sentences(scenario: TraceScenario, records: Sequence[TraceRecord],
     every = changes(records)
     found = what_ifs.changes_to_explain(every, is_question)
     known = TraceWhatIfs(measured, scenario.head.sysctls)
-    why = explained(found, known, among=every)
+    why = explain_changes(found, known, among=every)
     return [*why[:MOST_REASONS], *reasons.not_measured(found, known)] if is_question else why
 
 

@@ -21,7 +21,7 @@ from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.study import registry
 from firstflight.study.fetch_findings import analyse
 from firstflight.study.fetches import KIND
-from firstflight.figures.reasons import explained, reasons
+from firstflight.figures.reasons import explain_changes, reasons
 from firstflight.figures.what_ifs import MOST_TRIALS, changes_to_explain, what_if_trials
 from firstflight.setting.limits import without
 from firstflight.workloads.fetch.figures import kinds, steps
@@ -333,11 +333,11 @@ def test_a_claim_on_larger_values_is_undetermined_where_none_is_larger() -> None
 def test_a_comparison_without_what_if_trials_has_no_reason() -> None:
     """Nor has a link whose idle time is not known."""
     change, _, _ = asked(of_larger(lambda without: saves(-50.0)))
-    assert explained([change], WhatIfs()) == []
+    assert explain_changes([change], WhatIfs()) == []
     old = replace(change, base=replace(change.base, records=[
         replace(record, link_idle_ms=None) for record in change.base.records]))
     faster = replace(old.saved, experiment=Estimate(400.0), absolute=Estimate(100.0))
-    assert explained([replace(old, saved=faster)], WhatIfs()) == []
+    assert explain_changes([replace(old, saved=faster)], WhatIfs()) == []
 
 
 def test_each_limit_is_lifted_and_named() -> None:
@@ -453,8 +453,8 @@ def test_equal_times_have_a_reason_without_further_trials() -> None:
 def test_one_odd_network_among_many_has_no_line_of_its_own() -> None:
     odd, what_ifs, _ = asked(lambda trial: saves(
         90.0 if trial.initcwnd == 10 else 0.0, idle_ms=0.0))
-    assert explained([odd], what_ifs)
-    assert explained([odd], what_ifs, among=[odd, odd]) == []
+    assert explain_changes([odd], what_ifs)
+    assert explain_changes([odd], what_ifs, among=[odd, odd]) == []
 
 
 def test_a_scenario_asks_about_its_largest_saving_and_its_largest_harm() -> None:
@@ -475,8 +475,8 @@ def test_the_reason_of_one_comparison_among_several_names_its_place() -> None:
     one, what_ifs, _ = asked(lambda trial: saves(120.0 if trial.initcwnd == 10 else 0.0))
     other = changes(settings([replace(record, trial=replace(record.trial, rtt_ms=5000.0))
                               for cell in (one.base, one.experiment) for record in cell.records]))
-    (alone,) = explained([one], what_ifs)
-    (among,) = explained([one], what_ifs, among=[one, *other])
+    (alone,) = explain_changes([one], what_ifs)
+    (among,) = explain_changes([one], what_ifs, among=[one, *other])
     assert "RTT" not in alone and "(RTT 100 ms, 3 → 10)" in among
 
 
@@ -487,5 +487,5 @@ def test_what_was_not_asked_for_want_of_time_is_told_last_and_counted_alone() ->
                        total_ms=4 * (record.total_ms or 0), link_idle_ms=4 * record.link_idle_ms)
                for cell in (one.base, one.experiment) for record in cell.records
                if record.link_idle_ms is not None]
-    lines = explained([one, *changes(settings(records))], what_ifs)
+    lines = explain_changes([one, *changes(settings(records))], what_ifs)
     assert ["want of time" in line for line in lines] == [False, True]

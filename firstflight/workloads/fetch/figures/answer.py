@@ -13,7 +13,7 @@ from firstflight.base.words import (format_brief, format_interval, format_number
                                     join_words)
 from firstflight.figures.compare import VARIES_MS
 from firstflight.figures.kernel_changes import note_on_windows
-from firstflight.figures.reasons import explained, not_measured, reasons
+from firstflight.figures.reasons import explain_changes, not_measured, reasons
 from firstflight.figures.what_ifs import changes_to_explain
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.findings.findings import REQUESTED, Answer, Cell, Column, Finding, Table
@@ -50,7 +50,7 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[F
 
     is_question = analysis.scenario.cells
     to_explain = changes_to_explain(analysis.compared, is_question)
-    why = explained(to_explain, analysis.what_ifs, among=analysis.compared)[:MOST_REASONS]
+    why = explain_changes(to_explain, analysis.what_ifs, among=analysis.compared)[:MOST_REASONS]
     answers = [made[0].sentence for figure, made in figures
                if FIGURES[figure.kind].is_answer and not made[0].missing]
     if answers:
@@ -130,7 +130,7 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
     if of_kernels:
         sentence = f"{kernel_answer(of_kernels)} {sentence}"
 
-    why = explained(changes_to_explain(changes, is_question), what_ifs, known=sentence)
+    why = explain_changes(changes_to_explain(changes, is_question), what_ifs, known=sentence)
     if is_question:
         why = [*why[:MOST_REASONS], *not_measured(changes, what_ifs)]
     table = _without_equal(changes_table(changes, MOST_ROWS, what_ifs))
