@@ -67,8 +67,8 @@ def no_text(byte: int, place: str = "") -> str:
 
 def number(value: object, where: str) -> float:
     """Allows a finite number of at most MOST_WHOLE, positive or negative."""
-    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
-    if not is_number or not math.isfinite(value) or abs(value) > MOST_WHOLE:
+    if (isinstance(value, bool) or not isinstance(value, (int, float))
+            or not math.isfinite(value) or abs(value) > MOST_WHOLE):
         raise ValueError(f"{where} is not a number in range")
     return value
 
