@@ -14,22 +14,18 @@ from firstflight.findings.difference import Difference
 
 @dataclass(frozen=True)
 class Bar:
-    """One bucket of a figure of improvements, or one window of a window sweep.
-
-    difference: of the figure's metric; in a window sweep the experiment is the bar's window.
-    value: what the label names. share_percent: the share of all responses. of_experiment: the
-    source prints percentages of the experiment's value, not of the base's. above: two lines of
-    text above the bar.
-    """
+    """One bucket of a figure of improvements, or one window of a window sweep."""
 
     label: str
+    # Of the figure's metric. In a window sweep the experiment is the bar's window.
     difference: Difference
     published: Published = Published()
-    value: float | str = ""
-    share_percent: float | None = None
+    value: float | str = ""  # the bucket's or the window's, which the label writes
+    share_percent: float | None = None  # the share that the bucket has of all responses
+    # Whether the source prints percentages of the experiment's value, instead of the base's.
     of_experiment: bool = False
     result: Result = NOTHING_PUBLISHED
-    above: tuple[str, str] = ("", "")
+    above: tuple[str, str] = ("", "")  # two lines of text above the bar
 
     @property
     def percent(self) -> Estimate:
@@ -38,19 +34,25 @@ class Bar:
 
     @property
     def published_percent(self) -> float | None:
-        """The published percentage, as the source printed it."""
+        """The published percentage, as the source printed it; None where it printed none."""
         percent = self.published.percent
         return None if percent is None else self.difference.as_printed(percent, self.of_experiment)
 
     @property
     def deviation_percent(self) -> float | None:
-        """How far our improvement is from the published one, in percent of that."""
+        """How far our improvement is from the published one, in percent of the published one.
+
+        None where no improvement was published, or one of zero.
+        """
         published = self.published.absolute
         return ((self.difference.absolute.value - published) / abs(published) * 100
                 if published else None)
 
     @property
     def deviation_points(self) -> float | None:
-        """How far the percentages are from each other."""
+        """Our percentage less the published one, in percentage points.
+
+        None where no percentage was published.
+        """
         published = self.published_percent
         return None if published is None else self.percent.value - published

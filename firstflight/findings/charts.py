@@ -1,6 +1,6 @@
 """Charts: the content of figures, as points with units. findings/drawing draws each class.
 
-A kind of study fills them in; nothing here depends on how they are drawn.
+Each workload makes its charts. Nothing in this file depends on how they are drawn.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import takewhile
 from typing import Any, Literal
 
 from firstflight.base.stats import Estimate
@@ -19,8 +18,8 @@ from firstflight.findings.difference import Difference
 
 Points = Sequence[tuple[float, float]]
 
-JOINING = ("of", "over", "at", "IW")  # words behind which a title needs another one
-NARROW = 0.05  # narrower intervals print as a single value
+JOINING = ("of", "over", "at", "IW")  # words with which a title cannot end
+NARROW = 0.05  # an interval that is no wider prints as a single value
 
 
 def is_wide(ends: Ends | None) -> bool:
@@ -36,7 +35,7 @@ class Chart:
     context: tuple[str, ...]  # lines under the title: what was measured, and how
     foot: str = ""  # below the axes: what was counted
     alarm: str = ""  # what was excluded or differs, in red; "" for nothing
-    # Below the foot: how the run was measured (Report.caption).
+    # How the run was measured (Report.caption). It stands below the foot.
     caption: str = field(default="", kw_only=True)
     # Which measurements are compared; the drawing adds its marks for them.
     compared: str = field(default="", kw_only=True)
@@ -47,7 +46,9 @@ class Chart:
 
 @dataclass(frozen=True)
 class BarChart(Chart):
-    """Two bars a bucket like the paper's Figure 5: the absolute at the left, percent at the right.
+    """Two bars for each bucket, as in the paper's Figure 5.
+
+    The left one is the absolute improvement, and the right one the improvement in percent.
     """
 
     bars: tuple[Bar, ...] = ()
@@ -84,7 +85,7 @@ class BarPage(Chart):
 
 
 def bar_page(title: str, charts: Sequence[BarChart]) -> BarPage:
-    """Several charts on one page; the lines and notes that all of them share stand there once."""
+    """Several charts on one page. The page has the lines and notes that they all share."""
     first = charts[0]
     contexts = [chart.context for chart in charts]
     feet = [_sentences(chart.foot) for chart in charts]
@@ -103,27 +104,34 @@ def _in_all(texts: Sequence[Sequence[str]]) -> tuple[str, ...]:
 
 
 def _sentences(text: str) -> list[str]:
+    """The sentences of a text."""
     return re.split(r"(?<=\.) ", text)
 
 
 def joint_title(charts: Sequence[BarChart]) -> str:
-    """A title for charts of bars together: the words that their own titles have in common, and the
-    axes.
+    """One title for several charts of bars: the words with which all titles begin, and the axes.
 
     "Improvement of 37 kB by RTT at 3 Mbit/s: 3 → 26 segments" and another one by bandwidth become
     "Improvement of 37 kB by RTT and bandwidth: 3 → 26 segments".
     """
-    words = [chart.title.partition(":")[0].split() for chart in charts]
-    same = [first for first, *_ in takewhile(lambda of_all: len({*of_all}) == 1, zip(*words))]
-    same = list(takewhile(lambda word: word != "by", same))
-    while same and same[-1] in JOINING:
-        same.pop()
-    axes = dict.fromkeys(chart.axis.partition(" (")[0] for chart in charts)
-    named = join_words([name if name.isupper() else f"{name[:1].lower()}{name[1:]}"
-                        for name in axes])
+    words_of_titles = [chart.title.partition(":")[0].split() for chart in charts]
+    common: list[str] = []
+    for word, *others in zip(*words_of_titles):
+        if word == "by" or any(other != word for other in others):
+            break
+        common.append(word)
+    while common and common[-1] in JOINING:
+        common.pop()
+
+    axes = []
+    for axis in dict.fromkeys(chart.axis.partition(" (")[0] for chart in charts):
+        axes.append(axis if axis.isupper() else f"{axis[:1].lower()}{axis[1:]}")
+
+    title = f"{' '.join(common) or 'Improvement'} by {join_words(axes)}"
     ends = {chart.title.partition(":")[2] for chart in charts}
-    return f"{' '.join(same) or 'Improvement'} by {named}" + (
-        f":{ends.pop()}" if len(ends) == 1 and any(ends) else "")
+    if len(ends) == 1 and any(ends):
+        title += f":{ends.pop()}"
+    return title
 
 
 # Lines -------------------------------------------------------------------------------
@@ -140,9 +148,9 @@ class Line:
     y: tuple[float, ...]  # as many as x
     ends: tuple[Ends | None, ...] = ()  # 95 % intervals of y; () where there are none
     look: int = 0  # the index of its colour and marker
-    # A "curve" has no markers; "steps" are joined by steps, "points" are not joined. "faint" lines,
-    # with open markers, are what others are compared with. "published" are diamonds. "bars" stand
-    # next to those of other lines.
+    # A "line" has markers, and a "curve" and a "dashed" line have none. "steps" are joined by
+    # steps, and "points" are not joined. A "faint" line, with open markers, is what other lines are
+    # compared with. "published" values are diamonds. "bars" stand next to the bars of other lines.
     style: Literal["line", "steps", "curve", "dashed", "faint", "points", "published", "bars"
                    ] = "line"
     window: int = 0  # its initial window, which then decides on the colour; 0 for none
@@ -159,6 +167,7 @@ class Plot:
     ticks: tuple[tuple[float, str], ...] = ()  # (place, label) along x; () for automatic ones
     x_scale: Literal["linear", "log"] = "linear"
     y_scale: Literal["linear", "log"] = "linear"
+    # The ends of the axes; None for ends that fit the values.
     x_ends: Ends | None = None
     y_ends: Ends | None = None
     zero: bool = False  # whether there is a line at y = 0
@@ -172,10 +181,10 @@ class LineChart(Chart):
     """Columns of plots."""
 
     columns: tuple[tuple[Plot, ...], ...] = ()
-    widths: tuple[float, ...] = ()  # relative ones, of the columns; () for equal ones
+    widths: tuple[float, ...] = ()  # of the columns, relative to each other; () for equal ones
     plot_inches: float = 2.7  # the height of a plot with the labels of its axes
-    legend: bool = False  # whether there is one for all plots
-    # Colours: distinct ones, or ordered ones from light to dark.
+    legend: bool = False  # whether all plots share a legend
+    # Distinct colours, or ordered ones from light to dark.
     palette: Literal["distinct", "ordered"] = "distinct"
 
 
@@ -183,7 +192,8 @@ class LineChart(Chart):
 
 @dataclass(frozen=True)
 class TraceRow:
-    """One connection. Times in seconds after the request, the rest in segments."""
+    """One connection. Times are in seconds after the request, and the values of points in segments.
+    """
 
     title: str
     sent: Points = ()  # data sent for the first time
@@ -202,10 +212,12 @@ class TraceChart(Chart):
     """A row for each connection: what was sent and acknowledged, and the window."""
 
     rows: tuple[TraceRow, ...] = ()
-    from_s: float = 0.0  # the time that is shown, up to to_s
+    # The time that the plots show.
+    from_s: float = 0.0
     to_s: float = 1.0
     rtt: bool = False  # whether the RTT is shown
-    sequence_s: Ends | None = None  # the time of the time–sequence plots; None for the same
+    # The time that the time–sequence plots show; None for that of the other plots.
+    sequence_s: Ends | None = None
 
 
 # A distribution in two dimensions ----------------------------------------------------
@@ -214,8 +226,8 @@ class TraceChart(Chart):
 class GridChart(Chart):
     """Shares in percent by two quantities, on logarithmic axes."""
 
-    x: Any = None  # the middles of the cells, an array of shape (x,)
-    y: Any = None  # the same along y, of shape (y,)
+    x: Any = None  # the middles of the cells along x, an array of shape (x,)
+    y: Any = None  # the middles of the cells along y, an array of shape (y,)
     shares: Any = None  # an array of shape (x, y)
     x_label: str = ""
     y_label: str = ""
@@ -234,8 +246,8 @@ class GroupChart(Chart):
 
     windows: tuple[int, ...] = ()  # in segments, the baseline first
     own_window: str = ""  # how to name the only window where no route sets it
-    # Each with its label and what each window changes against the baseline; None where no record
-    # counts.
+    # The label of each group, and what each window changes against the baseline. A window of which
+    # no record counts has None.
     groups: tuple[tuple[str, tuple[Difference | None, ...]], ...] = ()
     axis: str = ""  # of the groups
     measured: str = ""  # what the bars show, with its unit
@@ -248,18 +260,19 @@ class Square:
 
     value: float
     percent: float = 0.0  # the improvement in percent of the baseline
-    unsure: bool = False  # whether the 95 % interval of that includes zero
-    n: int = 0  # fetches
+    unsure: bool = False  # whether the 95 % interval of the improvement includes zero
+    n: int = 0  # fetches that count
     excluded: int = 0  # fetches that do not count
     is_near: bool = False  # whether it is near the published value
 
 
 @dataclass(frozen=True)
 class SquareMap:
-    """Rows of squares, the first at the bottom; None where no record counts."""
+    """One map: rows of squares."""
 
-    title: str  # what distinguishes the map from the others
-    columns: tuple[str, ...]  # their labels
+    title: str  # what distinguishes the map from the chart's other maps
+    columns: tuple[str, ...]  # labels of the columns
+    # The first row is at the bottom. None stands where no record counts.
     rows: tuple[tuple[Square | None, ...], ...]
 
 
@@ -285,20 +298,21 @@ class SquareChart(Chart):
 
 @dataclass(frozen=True)
 class WaterfallStep:
-    """One step."""
+    """One step of a waterfall."""
 
     label: str
-    value: float  # the number after it
+    value: float  # the number after the step
     # How the step is known, which the bar's colour shows; "start" is no step, but the beginning.
     sure: Literal["start", "code", "kernel", "calibrated", "inferred"]
 
 
 @dataclass(frozen=True)
 class StepChart(Chart):
-    """A waterfall: a row for each step, with a bar from the number before it to that after it."""
+    """A waterfall: a row for each step, with a bar from the number before the step to the next one.
+    """
 
     steps: tuple[WaterfallStep, ...] = ()
-    axis: str = ""  # of the number
+    axis: str = ""  # the name of the number
     most: float | None = None  # the largest possible number; None without one
 
 
@@ -308,7 +322,7 @@ class StepChart(Chart):
 class Mark:
     """A data segment in a timeline: when it left, and its first and last byte."""
 
-    # Handshake and ticket are TLS's messages before the response, data the rest.
+    # "handshake" and "ticket" are TLS's messages before the response. All others are data.
     kind: Literal["handshake", "ticket", "data", "retransmitted", "lost"]
     time_ms: float
     from_bytes: float
@@ -323,9 +337,11 @@ class Timeline:
     text: str  # the timeline in words
     marks: tuple[Mark, ...]
     acknowledged: tuple[tuple[float, float], ...]  # (ms, bytes), with a step at each point
-    to_ms: float  # the ends of the axes, common to the timelines that are compared
+    # The ends of the axes. Timelines that are compared have the same ends.
+    to_ms: float
     to_bytes: float
-    offered: tuple[tuple[float, float], ...] = ()  # the same of the end of the receive window
+    # The end of the receive window: (ms, bytes), with a step at each point.
+    offered: tuple[tuple[float, float], ...] = ()
     end_ms: float | None = None  # when all data was acknowledged; None where it was not
 
 
@@ -334,7 +350,7 @@ class PacketsChart(Chart):
     """Timelines next to each other."""
 
     timelines: tuple[Timeline, ...] = ()
-    y_label: str = "kB from the server, headers included"  # what the kB on their axis are
+    y_label: str = "kB from the server, headers included"
 
 
 # A page of many objects ---------------------------------------------------------------
@@ -346,18 +362,20 @@ class PageBar:
     page: Estimate
     document_ms: float  # until the document had arrived
     first_screen_ms: float | None = None  # until the first screen; None for unknown
-    percent: float | None = None  # saved of the first window's time; None for that window itself
-    n: int = 0
-    excluded: int = 0
+    # How much of the first window's time is saved; None for the first window.
+    percent: float | None = None
+    n: int = 0  # loads that count
+    excluded: int = 0  # loads that do not count
     unsure: bool = False  # whether the 95 % interval of the saving includes zero
 
 
 @dataclass(frozen=True)
 class PageChart(Chart):
-    """Groups of bars, a bar for each window, each with the share of the document."""
+    """Groups of bars, with a bar for each window. A bar shows the document's part of its time."""
 
     windows: tuple[int, ...] = ()  # in segments, the baseline first
-    # Each with its label and bars, None where no record counts.
+    # The label of each group, and a bar for each window. A window of which no record counts has
+    # None.
     groups: tuple[tuple[str, tuple[PageBar | None, ...]], ...] = ()
     axis: str = ""  # of the groups
     y_label: str = "time of the page"  # of the bars
@@ -365,15 +383,15 @@ class PageChart(Chart):
 
 @dataclass(frozen=True)
 class ObjectBar:
-    """One object over time, in ms."""
+    """One object of a page over time, in ms."""
 
-    named_ms: float  # when the client knew of it: bytes that name it had arrived
-    due_ms: float  # when these bytes were parsed, so that it could be requested
-    start_ms: float  # when it was requested
+    named_ms: float  # when the client knew of the object: bytes that name it had arrived
+    due_ms: float  # when these bytes were parsed, so that the object could be requested
+    start_ms: float  # when the object was requested
     first_byte_ms: float
     end_ms: float
     opens: bool = False  # whether its request opened a connection
-    host: str = ""  # that it comes from; "" for unnamed
+    host: str = ""  # the object's host; "" where hosts are not named
 
 
 @dataclass(frozen=True)

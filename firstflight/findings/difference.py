@@ -1,8 +1,8 @@
 """Difference: what an experiment changes against a base.
 
-An improvement is defined as in the paper (Dukkipati 2010, section 2): base − experiment, and the
-same as a percentage of the base. figures/compare.py estimates differences; figures and tables show
-them.
+The improvement is defined as in the paper (Dukkipati 2010, section 2). It is base − experiment, or
+this as a percentage of the base. figures/compare.py estimates differences, and figures and tables
+show them.
 """
 
 from __future__ import annotations
@@ -17,28 +17,24 @@ from firstflight.findings.claims import LEAST_DRAWS, Ends
 
 @dataclass(frozen=True)
 class Excluded:
-    """How many records enter no mean, by reason.
+    """How many records enter no mean, by reason."""
 
-    failed_transfers: not ok. failed_verdicts: ok, but the packets are not what was requested, or
-    could not be judged. without_value: without the figure's metric. unpaired: the record counts,
-    but none of the other window does. skipped: not measured, since this machine lacks what the
-    trial needs.
-    """
-
-    failed_transfers: int = 0
+    failed_transfers: int = 0  # the transfer failed
+    # The transfer succeeded, but its packets are not the requested ones, or could not be judged.
     failed_verdicts: int = 0
-    without_value: int = 0
-    unpaired: int = 0
-    skipped: int = 0
+    without_value: int = 0  # the record lacks the figure's metric
+    unpaired: int = 0  # the record counts, but no record of the other window does
+    skipped: int = 0  # the trial was not measured: this machine lacks what it needs
 
     @property
     def _counts(self) -> tuple[int, ...]:
-        """The number of records for each reason."""
+        """The number of records for each reason, in the order of the fields."""
         return (self.failed_transfers, self.failed_verdicts, self.without_value, self.unpaired,
                 self.skipped)
 
     @property
     def total(self) -> int:
+        """The number of records that enter no mean."""
         return sum(self._counts)
 
     def __add__(self, other: Excluded) -> Excluded:
@@ -65,11 +61,12 @@ class Difference:
     # None where each cell was measured once.
     absolute: Estimate
     percent: Estimate
-    n: int = 0  # values on both sides
-    excluded: Excluded = Excluded()  # the records that are not among them
-    cells: int = 1  # how many of cells_requested count
-    cells_requested: int = 1
-    draws: int = 0  # independent values of one side, clients or repeats, behind the intervals
+    n: int = 0  # how many values the two means have together
+    excluded: Excluded = Excluded()  # the records that are in none of the means
+    cells: int = 1  # how many cells count
+    cells_requested: int = 1  # how many cells there are
+    # How many independent values of one side the intervals are from. They are clients or repeats.
+    draws: int = 0
     # Medians of both sides; nan where the estimator computes none.
     base_median: float = math.nan
     experiment_median: float = math.nan
@@ -88,18 +85,26 @@ class Difference:
         return percent / (100 - self.sign * percent) * 100 if of_experiment else percent
 
     def printed(self, of_experiment: bool) -> Estimate:
-        """The percentage and its interval, as the source prints them."""
-        ours = self.percent
-        return replace(ours, value=self.as_printed(ours.value, of_experiment),
-                       interval=None if ours.interval is None else (
-                           self.as_printed(ours.interval[0], of_experiment),
-                           self.as_printed(ours.interval[1], of_experiment)))
+        """Our percentage and its interval, as the source would print them.
 
-    def known(self, ours: Estimate) -> Ends | None:
-        """The ends between which one of its estimates is known to lie; None if nothing is known."""
+        of_experiment: as in as_printed().
+        """
+        value = self.as_printed(self.percent.value, of_experiment)
+        if self.percent.interval is None:
+            return replace(self.percent, value=value)
+        low, high = self.percent.interval
+        return replace(self.percent, value=value,
+                       interval=(self.as_printed(low, of_experiment),
+                                 self.as_printed(high, of_experiment)))
+
+    def known(self, estimate: Estimate) -> Ends | None:
+        """The ends between which an estimate of this difference is known to lie.
+
+        None if nothing is known.
+        """
         if self.exact:
-            return ours.value, ours.value
-        return ours.interval if self.draws >= LEAST_DRAWS else None
+            return estimate.value, estimate.value
+        return estimate.interval if self.draws >= LEAST_DRAWS else None
 
     @property
     def median_absolute(self) -> float:
@@ -108,7 +113,10 @@ class Difference:
 
     @property
     def paired_interval(self) -> Ends | None:
-        """The experiment's interval: the base less either end of the improvement's interval."""
+        """The experiment's interval: the base less each end of the improvement's interval.
+
+        None where the improvement has no interval.
+        """
         if self.absolute.interval is None:
             return None
         first, last = sorted(self.base.value - self.sign * end for end in self.absolute.interval)
@@ -116,7 +124,7 @@ class Difference:
 
     @property
     def is_unsure(self) -> bool:
-        """Whether the interval of what is improved holds zero."""
+        """Whether the interval of the improvement includes zero."""
         ends = self.absolute.interval
         return ends is not None and ends[0] < 0 < ends[1]
 
@@ -127,8 +135,8 @@ def percent_of(base: float, experiment: float, sign: int = 1) -> float:
 
 
 def of_baseline(percent: float, sign: int = 1) -> float:
-    """Convert a percentage of the experiment (base / experiment − 1) to one of the base; exact.
+    """Convert a percentage of the experiment (base / experiment − 1) to one of the base.
 
-    For sources that print the former. The reverse is Difference.as_printed.
+    It is for sources that print the former, and exact. The reverse is Difference.as_printed.
     """
     return percent / (100 + sign * percent) * 100

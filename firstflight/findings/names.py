@@ -1,3 +1,3 @@
-"""Names of what every run may show next to its figures. No figure may have one of these names."""
+"""Names that no figure may have, since every run may have a drawing of this name."""
 
-ON_THE_WIRE = "on_the_wire"  # the drawing of the run's timelines
+ON_THE_WIRE = "on_the_wire"  # the drawing of the packets of the run's kept captures

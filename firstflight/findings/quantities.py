@@ -1,10 +1,10 @@
-"""Quantities by name: the parameters of a fetch, others that are requested, and those of a load.
+"""Every quantity by its name: the parameters, other keys of scenario files, the metrics of a load.
 
 The metrics of a fetch are columns of its record (workloads.fetch.record.record).
 
-The name of a quantity is its column in records, its key in scenario files and its attribute in
-trials; it ends in the unit. How it is read and checked, messages, --help, heads of tables and axes
-of figures follow from its row.
+A column of records, a key of a scenario file and a field of a trial have the quantity's name, which
+ends in the unit. From the quantity's row follow: how its values are read and checked, messages,
+--help, heads of tables, and labels of axes.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from firstflight.base.quantity import Quantity
 from firstflight.net.queue_length import BDP, MS, PACKETS
 from firstflight.parameters import PARAMETERS
 
+# All that are neither in PARAMETERS nor a length of a queue (net/queue_length.py).
 _OTHERS: tuple[Quantity, ...] = (
     # The network.
     Quantity("access_queue_packets", "a queue", "packets", 1, 1_000_000, whole=True,
@@ -76,7 +77,7 @@ _OTHERS: tuple[Quantity, ...] = (
     Quantity("p999_ms", "the 99.9th percentile", "ms", head="p99.9"),
     Quantity("hit_mean_ms", "the mean of transfers with a retransmission", "ms"),
     Quantity("retransmission_percent", "the retransmission rate", "%", head="retransmitted"),
-    # Other columns that distinguish trials, and those of runs and queues.
+    # Other columns of records: what distinguishes trials.
     Quantity("client", "a client", head="client"),
     Quantity("burst_bytes", "a first write", head="burst bytes"),
     Quantity("earlier_bytes", "an earlier response", head="earlier bytes"),
@@ -104,6 +105,6 @@ def quantity(name: str) -> Quantity:
 
 
 def of_column(name: str) -> Quantity:
-    """The quantity of a record's column; where it has no row, its words are those of the name."""
+    """The quantity of a record's column. One without a row is described by the column's name."""
     words = name.replace("_", " ")
     return QUANTITIES.get(name) or Quantity(name, words, head=words)

@@ -9,8 +9,8 @@ from pathlib import Path
 from firstflight.base import words
 from firstflight.findings.charts import Timeline
 from firstflight.findings.claims import REPRODUCED, UNDECIDED, in_full
-from firstflight.findings.findings import (Answer, Column, Fact, Finding, Report, Table, Tile, bars,
-                                           kernel_of)
+from firstflight.findings.findings import (Answer, Column, Fact, Finding, Report, Table, Tile,
+                                           count_bars, kernel_of)
 from firstflight.runs import runs, scenario_file
 from firstflight.runs.kinds import R, RunData, S, Study, T
 from firstflight.runs.results import checks
@@ -52,7 +52,7 @@ def verified_tiles(run: RunData[R], findings: Sequence[Finding]) -> tuple[Tile, 
     counting = sum(record.counts for record in run.records)
     tiles = [Tile(f"{counting} of {len(run.records)}", "trials verified on the wire")]
     for held_out, which in ((False, "published bars"), (True, "held-out bars")):
-        counted = bars(findings, held_out)
+        counted = count_bars(findings, held_out)
         if counted:
             more = f"; {counted[UNDECIDED]} {in_full(UNDECIDED)}" if counted[UNDECIDED] else ""
             tiles.append(Tile(f"{counted[REPRODUCED]} of {counted.total()}",

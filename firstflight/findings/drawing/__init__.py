@@ -1,7 +1,7 @@
 """Draws the charts of a report. No other room imports matplotlib.
 
-Each file draws similar classes of findings.charts, and `figure_of` picks the function for a chart.
-This room computes nothing except where things stand.
+Each file draws some classes of charts (findings/charts.py), and `figure_of` calls the function that
+draws a chart. This room computes nothing except where things stand.
 """
 
 from __future__ import annotations
@@ -29,23 +29,29 @@ if TYPE_CHECKING:
 
 __all__ = ["draw", "figure_of", "figures", "for_page", "images", "pngs", "save", "small"]
 
-# Of a picture in a document: of how many colours, fewer where it is large.
-COLOURS, MOST_BYTES = (64, 32, 16), 60_000
-# Of 255 in red, green and blue together: two colours that one stands for. Those further apart
-# than FAR come first, if so many pixels have them: a legend may have the only square of its
-# colour, while the edges of letters have many greys.
-ALIKE, FAR, LEAST_PIXELS = 20, 80, 50
-MOST_COMPARED = 2000  # colours of a picture, the most frequent ones
-NOT_MEASURED = "computed; no transfer of this run is in it"
-PAGE_BYTES = 600_000  # of PNGs; a page with more takes long to load
+# How many colours a picture in a document may have: the first number that makes its file no longer
+# than MOST_BYTES, else the last one.
+COLOURS = (64, 32, 16)
+MOST_BYTES = 60_000
 
-# Of each figure, by its name: the content of its file in each format.
+# Distances between two colours, in a cube whose sides (red, green, blue) go from 0 to 255. Of
+# colours at most ALIKE apart, one stands for all. Colours more than FAR apart come first, if each
+# has LEAST_PIXELS: a legend may have the only square of its colour, while the edges of letters
+# have many greys.
+ALIKE, FAR = 20, 80
+LEAST_PIXELS = 50
+MOST_COMPARED = 2000  # colours of a picture, the most frequent ones: comparing takes the square
+
+NOT_MEASURED = "computed; no transfer of this run is in it"
+PAGE_BYTES = 600_000  # of all PNGs of a page; a page with more takes long to load
+
+# By the name of a figure, and then by format: the content of the figure's file.
 Images = dict[str, dict[str, bytes]]
 
 
 @singledispatch
 def figure_of(chart: Chart) -> Figure:
-    """The figure of a chart, by its class."""
+    """The figure of a chart, drawn by the function that is registered for the chart's class."""
     raise TypeError(f"no figure of {type(chart).__name__}")
 
 
@@ -65,25 +71,26 @@ figure_of.register(squares.draw_squares)
 
 
 def draw(report: Report, folder: Path, formats: Sequence[str] = ("png",)) -> list[Path]:
-    """Draw and save every figure of a report; return the files.
+    """Draw every figure of a report and save it; return the paths of the files.
 
-    They are figures/<scenario>_<name>.<format>.
-
-    Raises FirstFlightError where a file cannot be written.
+    The files are <folder>/<scenario>_<name>.<format>. Raises FirstFlightError where one cannot be
+    written.
     """
     return save(report.name, images(report, formats), folder, formats)
 
 
 def images(report: Report, formats: Sequence[str] = ("png",)) -> Images:
-    """Every figure of a report, drawn once, on all processors."""
+    """Every figure of a report in these formats. All processors draw, each figure once."""
     planned = plans(report)
     with style.settings():
-        contents = forked.results([partial(_contents, make, formats) for _, make in planned])
+        contents = forked.results([partial(_contents, make_figure, formats)
+                                   for _, make_figure in planned])
     return {name: content for (name, _), content in zip(planned, contents)}
 
 
-def _contents(make: Callable[[], Figure], formats: Sequence[str]) -> dict[str, bytes]:
-    drawn = make()
+def _contents(make_figure: Callable[[], Figure], formats: Sequence[str]) -> dict[str, bytes]:
+    """The content of a figure's file in each format."""
+    drawn = make_figure()
     return {form: style.image(drawn, form) for form in formats}
 
 
@@ -93,7 +100,10 @@ def pngs(drawn: Images) -> dict[str, bytes]:
 
 
 def for_page(drawn: Images) -> dict[str, bytes]:
-    """The figures by name as a page holds them: many as lossless WebP of a few colours."""
+    """By the name of each figure, its PNG for a page.
+
+    If all PNGs have more than PAGE_BYTES together, each becomes a lossless WebP of a few colours.
+    """
     contents = pngs(drawn)
     if sum(map(len, contents.values())) <= PAGE_BYTES:
         return contents
@@ -102,6 +112,7 @@ def for_page(drawn: Images) -> dict[str, bytes]:
 
 
 def _webp(png: bytes) -> bytes:
+    """The picture of a PNG as a lossless WebP of a few colours."""
     from PIL import Image
     content = io.BytesIO()
     with Image.open(io.BytesIO(png)) as image:
@@ -115,13 +126,16 @@ def plans(report: Report) -> list[tuple[str, Callable[[], Figure]]]:
     charts = [(finding.name, finding.chart) for finding in report.findings if finding.chart]
     if report.packets is not None:
         charts.append((ON_THE_WIRE, report.packets))
-    return [(name, partial(figure_of, replace(
-        chart, caption=report.caption if chart.is_measured else NOT_MEASURED)))
-            for name, chart in charts]
+
+    named_functions: list[tuple[str, Callable[[], Figure]]] = []
+    for name, chart in charts:
+        caption = report.caption if chart.is_measured else NOT_MEASURED
+        named_functions.append((name, partial(figure_of, replace(chart, caption=caption))))
+    return named_functions
 
 
 def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
-    """PNGs in a few colours, for a document."""
+    """By name, each PNG with so few colours that a document may hold it (COLOURS, MOST_BYTES)."""
     from PIL import Image
     pictures = {}
     for name, png in contents.items():
@@ -137,25 +151,31 @@ def small(contents: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _of_few_colours(image: PngImage, colours: int) -> PngImage:
-    """The image in fewer colours. The most frequent ones do not change: they distinguish series.
+    """The image with at most this many colours.
 
-    Of similar colours only one stays, since the greys at the edges of letters are more frequent
-    than a thin line. Every other colour becomes the nearest one that stays.
+    Three quarters of the colours are among the most frequent ones of the image, which distinguish
+    series. They do not change. Only one of several similar colours is among them, since the greys
+    at the edges of letters are more frequent than a thin line. PIL chooses the remaining quarter.
+    Every other colour becomes the nearest of these.
     """
     from PIL import Image
+    # A colour is one number here: its red, green and blue in eight bits each.
     listed = sorted((red << 16 | green << 8 | blue, count) for count, (red, green, blue)
                     in image.getcolors(image.width * image.height))
 
     found, counts = numpy.array(listed).T
     order = numpy.argsort(-counts, kind="stable")[:MOST_COMPARED]
-    kept = _unlike(found[order], int((counts[order] >= LEAST_PIXELS).sum()), colours * 3 // 4)
-    others = image.quantize(colours - len(kept)).getpalette()[:3 * (colours - len(kept))]
-    palette = numpy.concatenate([_parts(kept), numpy.reshape(others, (-1, 3))])
-    nearest = ((_parts(found)[:, None] - palette) ** 2).sum(axis=2).argmin(axis=1)
+    frequent = int((counts[order] >= LEAST_PIXELS).sum())
+    kept = _unlike(found[order], frequent, most=colours * 3 // 4)
+    of_pil = colours - len(kept)
+    # A palette is a list of red, green, blue, red, green, blue, …
+    others = image.quantize(of_pil).getpalette()[:3 * of_pil]
+    palette = numpy.concatenate([_red_green_blue(kept), numpy.reshape(others, (-1, 3))])
+    distances = ((_red_green_blue(found)[:, None] - palette) ** 2).sum(axis=2)
 
-    # Of each colour its place in the palette: faster than sorting the pixels, as numpy.unique does.
+    # By colour, its place in the palette. That is faster than numpy.unique, which sorts the pixels.
     place = numpy.zeros(1 << 24, numpy.uint8)
-    place[found] = nearest
+    place[found] = distances.argmin(axis=1)
     red, green, blue = numpy.moveaxis(numpy.asarray(image, numpy.int32), 2, 0)
     reduced = Image.fromarray(place[red << 16 | green << 8 | blue], "P")
     reduced.putpalette(palette.astype(numpy.uint8).tobytes())
@@ -163,32 +183,42 @@ def _of_few_colours(image: PngImage, colours: int) -> PngImage:
 
 
 def _unlike(colours: NDArray[numpy.int64], frequent: int, most: int) -> NDArray[numpy.int64]:
-    """The first colours that differ from each other, `most` of them at most.
+    """At most `most` colours that are not alike.
 
-    Of the `frequent` first ones those that are far from each other come before all others.
+    The first colour is always kept. Then come those of the first `frequent` colours that are FAR
+    from all that are kept already, and last those of all colours that are not ALIKE a kept one.
     """
-    parts, kept = _parts(colours), [0]
-    for count, apart in ((frequent, FAR), (len(colours), ALIKE)):
-        for place in range(1, count):
-            distances = ((parts[kept] - parts[place]) ** 2).sum(axis=1)
-            if len(kept) < most and distances.min() > apart ** 2:
-                kept.append(place)
+    parts = _red_green_blue(colours)
+    kept = [0]
+    for count, least_distance in ((frequent, FAR), (len(colours), ALIKE)):
+        for index in range(1, count):
+            squares = ((parts[kept] - parts[index]) ** 2).sum(axis=1)
+            if len(kept) < most and squares.min() > least_distance ** 2:
+                kept.append(index)
     return colours[kept]
 
 
-def _parts(colours: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
-    """The parts of each colour: red, green and blue."""
+def _red_green_blue(colours: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+    """A row for each colour: its red, green and blue."""
     return numpy.stack([colours >> shift & 255 for shift in (16, 8, 0)], axis=1)
 
 
 def figures(report: Report) -> Iterator[tuple[str, Figure]]:
-    """Each figure by its name, a matplotlib Figure; to be used within style.settings()."""
-    return ((name, make()) for name, make in plans(report))
+    """The name and the matplotlib Figure of each figure. Call it within style.settings()."""
+    return ((name, make_figure()) for name, make_figure in plans(report))
 
 
 def save(scenario: str, drawn: Images, folder: Path, formats: Sequence[str] = ("png",)
          ) -> list[Path]:
-    """Write the figures in these formats; only a page has ON_THE_WIRE. Raises FirstFlightError."""
-    return files.save_all(folder, {
-        places.inside(folder, f"{scenario}_{name}.{form}").name: contents[form]
-        for name, contents in drawn.items() if name != ON_THE_WIRE for form in formats})
+    """Write the figures into the folder in these formats; return the paths.
+
+    ON_THE_WIRE is not written, since only pages show it. Raises FirstFlightError.
+    """
+    contents_of_files = {}
+    for name, contents in drawn.items():
+        if name == ON_THE_WIRE:
+            continue
+        for form in formats:
+            path = places.inside(folder, f"{scenario}_{name}.{form}")
+            contents_of_files[path.name] = contents[form]
+    return files.save_all(folder, contents_of_files)

@@ -1,7 +1,7 @@
 """Draws bars: what each bucket improves, as in Figure 5, or each window's time, as in Figure 2.
 
-The absolute improvement is at the left, and the percentage at the right. Bars begin at zero. Where
-only a logarithmic axis shows all absolute values, as in the paper, a line below says where.
+The left axis has the absolute improvement, and the right one the percentage. Bars begin at zero. On
+a logarithmic axis, which the paper has, a line below the figure says where they begin.
 """
 
 from __future__ import annotations
@@ -25,25 +25,32 @@ from firstflight.findings.claims import Ends
 from firstflight.findings.difference import Difference
 from firstflight.findings.drawing import style
 
-BAR_WIDTH = 0.42  # of the distance between buckets
-# Of an interval to the left, and of what is published to the right; between them what the window
-# does alone. So far from each other that none hides another among eight buckets.
+BAR_WIDTH = 0.42  # as a part of the distance between buckets
+# Distances of marks from the middle of a bar: the interval stands ASIDE to the left, the paired
+# comparison NEAR to the left, and the published value ASIDE to the right. Among eight buckets no
+# mark hides another one.
 ASIDE, NEAR = 0.37 * BAR_WIDTH, 0.06 * BAR_WIDTH
 LEFT_INCHES, RIGHT_INCHES = 0.78, 0.6  # for ticks and names of the two axes
-NAME_INCHES, RIGHT_NAME_INCHES = 0.5, 0.36
-AXES_INCHES, BELOW_INCHES = 2.6, 0.42  # the latter: ticks, and the name of the axis along x
-BARE_INCHES = 0.12  # over the axes
-PAGE_AXES_INCHES = 1.75  # of one chart of a page
-TITLE_INCHES = style.WIDTH_INCHES - LEFT_INCHES - 0.4
-MANY = 3  # charts of a page, which then has no room for tables
-MOST_APART = 4.0  # how many times as high one panel's axes are as another's that shares its scales
-MOST_RATIO = 30.0  # of the largest value to the least, up to which an even axis shows both
+NAME_INCHES, RIGHT_NAME_INCHES = 0.5, 0.36  # from the axes to the names of the two axes
+AXES_INCHES = 2.6  # the height of the axes of a single chart
+PAGE_AXES_INCHES = 1.75  # the height of the axes of one chart of a page
+BELOW_INCHES = 0.42  # below the axes: ticks, and the name of the axis along x
+BARE_INCHES = 0.12  # above the axes, without any text
+TITLE_INCHES = style.WIDTH_INCHES - LEFT_INCHES - 0.4  # the most that a panel's title is wide
+MANY = 3  # a page of so many charts or more has no room for tables
+# Panels share their scales if the range of none is more than so many times another panel's.
+MOST_APART = 4.0
+# A linear axis shows values whose largest is at most so many times the smallest.
+MOST_RATIO = 30.0
 PERCENT_LOOK: Mapping[str, Any] = {"facecolor": style.ORANGE, "hatch": "////",
                                    "edgecolor": "white", "linewidth": 0}
 
 
 def draw_bars(chart: BarChart) -> Figure:
-    """Draw one chart: below each bucket its two values and n, above it the share of responses."""
+    """Draw one chart of buckets.
+
+    Below each bucket stand its two values and n, and above it its share of responses.
+    """
     return _draw_under_each_other(chart, [chart], AXES_INCHES)
 
 
@@ -53,7 +60,10 @@ def draw_page(chart: BarPage) -> Figure:
 
 
 def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: float) -> Figure:
-    """height: of each chart's axes, in inches. Many charts have their values in tables."""
+    """Draw one chart or several panels. Without MANY of them, each has a table of its values.
+
+    chart: has the title and the notes of the whole figure. height: of each panel's axes, in inches.
+    """
     rows, titles, further_inches = [], [], []
     for panel in charts:
         rows.append(_rows_of(panel) if len(charts) < MANY else [])
@@ -63,13 +73,13 @@ def _draw_under_each_other(chart: Chart, charts: Sequence[BarChart], height: flo
     lines = max(further_inches)
     below = BELOW_INCHES + lines + style.ROW_INCHES * max(map(len, rows))
     above = max(map(_above, charts)) + 0.18 * max(map(len, titles))
-    whole = above + height + below
+    panel_inches = above + height + below
 
-    frame = style.frame(_with_words(chart, charts), whole * len(charts), legend_of(charts))
+    frame = style.frame(_with_words(chart, charts), panel_inches * len(charts), legend_of(charts))
     share_scales = _share_scales(charts)
-    for floor, panel in enumerate(reversed(charts)):
-        number = len(charts) - 1 - floor
-        left = draw_pair(frame, panel, low=whole * floor + below, height=height,
+    for panels_below, panel in enumerate(reversed(charts)):
+        number = len(charts) - 1 - panels_below
+        left = draw_pair(frame, panel, low=panel_inches * panels_below + below, height=height,
                          scaled=charts if share_scales else [panel])
         style.table(left, rows[number], lines)
         style.write(left, (len(panel.bars) - 1) / 2, 0.13 - below, panel.axis, size=style.MEDIUM)
@@ -90,7 +100,10 @@ def _rows_of(chart: BarChart) -> list[tuple[str, list[str], str]]:
 
 
 def _share_scales(charts: Sequence[BarChart]) -> bool:
-    """Whether panels can have one scale; on an even one the bars of each have to be readable."""
+    """Whether all panels can have the same scales.
+
+    They are all logarithmic, or all linear with ranges so alike that all bars can be read.
+    """
     scales = [scale_of(chart) for chart in charts]
     if any(is_log for _, is_log in scales):
         return all(is_log for _, is_log in scales)
@@ -105,9 +118,10 @@ def _share_scales(charts: Sequence[BarChart]) -> bool:
 
 def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: float,
               scaled: Sequence[BarChart]) -> Axes:
-    """The two axes with their bars, intervals and published values; returns the left one.
+    """Draw a chart's two axes with bars, intervals and published values; return the left axes.
 
-    low, height: in inches of the frame's body. scaled: the charts that share its scales.
+    low, height: of the axes in the frame's body, in inches. scaled: all charts that have the same
+    scales as this one, with this one.
     """
     left = frame.axes(LEFT_INCHES, low, style.WIDTH_INCHES - LEFT_INCHES - RIGHT_INCHES, height)
     right = left.twinx()
@@ -131,16 +145,17 @@ def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: flo
               [change.percent.value for change in changes], BAR_WIDTH, **PERCENT_LOOK)
 
     for middle, bar in zip(middles, chart.bars):
-        change, alone = bar.difference, bar.difference.same
+        change = bar.difference
+        paired = change.same
         _mark(left, middle, change.absolute.interval, bar.published.absolute,
-              alone.absolute.value if alone else None)
+              paired=paired.absolute.value if paired else None)
         _mark(right, middle + BAR_WIDTH, change.percent.interval, bar.published.percent,
-              alone.percent.value if alone else None)
+              paired=paired.percent.value if paired else None)
     if not any(map(_changes, chart.bars)):
         left.text(0.5, 0.5, "no bar: nothing changes", transform=left.transAxes, ha="center",
                   color=style.FAINT, fontsize=style.MEDIUM)
         if not any(_changes(bar) or bar.published.absolute for bar in all_bars):
-            for axes in (left, right):  # no scale, since there is nothing to read from it
+            for axes in (left, right):  # there is nothing to read, so a scale makes no sense
                 axes.set_yticks([0.0])
 
     for place, bar in enumerate(chart.bars):
@@ -155,20 +170,27 @@ def draw_pair(frame: style.FigureFrame, chart: BarChart, low: float, height: flo
 
 
 def _mark(axes: Axes, middle: float, interval: Ends | None, published: float | None,
-          alone: float | None) -> None:
-    """Draw marks next to each other, so that none hides another."""
+          paired: float | None) -> None:
+    """Draw the marks of a bar next to each other, so that none hides another.
+
+    middle: of the bar. published, paired: the published value and that of the paired comparison;
+    None for no mark. A value below the axis has an arrow.
+    """
     style.whisker(axes, middle - ASIDE, interval)
-    for place, value, look in ((middle - NEAR, alone, style.FURTHER),
+    for place, value, look in ((middle - NEAR, paired, style.FURTHER),
                                (middle + ASIDE, published, style.PUBLISHED)):
-        if value is not None:
-            least = axes.get_ylim()[0]
-            axes.plot([place], [max(value, least)],
-                      **(look if value >= least else {**look, "marker": "v"}))
+        if value is None:
+            continue
+        least = axes.get_ylim()[0]
+        if value < least:
+            look = {**look, "marker": "v"}
+        axes.plot([place], [max(value, least)], **look)
 
 
 def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
     """The legend of the charts, with the publisher and the unit of the first one."""
-    bars, first = [bar for chart in charts for bar in chart.bars], charts[0]
+    bars = [bar for chart in charts for bar in chart.bars]
+    first = charts[0]
     name = f"measured{f', {first.unit}' if first.unit else ''} (left axis)"
     handles: list[Artist] = [
         Patch(color=style.BLUE, label=name),
@@ -178,51 +200,55 @@ def legend_of(charts: Sequence[BarChart]) -> list[Artist]:
         handles.append(Line2D([], [], **style.PUBLISHED, label=f"published {first.publisher}"))
     if any(bar.difference.same for bar in bars):
         handles.append(Line2D([], [], **style.FURTHER, label="the window alone"))
-    if any(is_wide(known.interval) for bar in bars
-           for known in (bar.difference.absolute, bar.difference.percent)):
+    if any(is_wide(bar.difference.absolute.interval) or is_wide(bar.difference.percent.interval)
+           for bar in bars):
         handles.append(style.interval_handle(_interval_of(first)))
     return handles
 
 
 def _interval_of(chart: BarChart | TimeChart) -> str:
+    """What an interval of the chart is, for the legend."""
     return f"95 % interval{f' over {chart.over}' if chart.over else ''}"
 
 
 def _changes(bar: Bar) -> bool:
+    """Whether the bar has a length on any of the two axes."""
     return bool(bar.difference.absolute.value or bar.difference.percent.value)
 
 
 def _with_words(chart: Chart, charts: Sequence[BarChart]) -> Chart:
-    """The chart with notes on its marks, on arrows, and on where logarithmic bars begin."""
-    begins, goes_on = set(), False
+    """The chart with notes on what bars compare, on scales, and on arrows."""
+    lower_ends = set()  # of logarithmic axes, with the unit
+    has_arrow = False
     for panel in charts:
         (low, _), is_log = scale_of(panel)
         if is_log:
-            begins.add(f"{low:g} {panel.unit}")
+            lower_ends.add(f"{low:g} {panel.unit}")
             marks = [value for bar in panel.bars for value in _marked(bar)]
-            goes_on = goes_on or any(value < low for value in marks)
+            has_arrow = has_arrow or any(value < low for value in marks)
 
-    words = []
-    if begins:
-        words.append(f"Bars of {charts[0].unit} begin at {' or '.join(sorted(begins))}; on a"
+    notes = []
+    if lower_ends:
+        notes.append(f"Bars of {charts[0].unit} begin at {' or '.join(sorted(lower_ends))}; on a"
                      " logarithmic axis only their ends count.")
-    if goes_on:
-        words.append("Arrow: goes on below.")
+    if has_arrow:
+        notes.append("Arrow: goes on below.")
     if len(charts) > 1 and not _share_scales(charts):
-        words.append("Each panel has its own scales: on a shared one some bars could not be read.")
+        notes.append("Each panel has its own scales: on a shared one some bars could not be read.")
     return replace(chart, context=(*chart.context, *_compared(chart)),
-                   foot=" ".join(filter(None, (*words, chart.foot))))
+                   foot=" ".join(filter(None, (*notes, chart.foot))))
 
 
 def _compared(chart: Chart) -> list[str]:
-    """What its bars compare; [] if there is nothing to say. The legend has the triangles."""
+    """A line of the context that says what the chart's bars compare; [] where it is not known."""
     return [f"Bars: {chart.compared}"] if chart.compared else []
 
 
 def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
-    """Set the axis along x; it is wide enough that a few bars do not become broad blocks.
+    """Set the axis along x, with a bucket for each label.
 
-    A label is broken at its blanks where it is wider than its bucket (extra_inches).
+    Where there are few buckets, the axis has margins, so that bars do not become broad blocks. A
+    label that is wider than its bucket is broken at its blanks (extra_inches has the height).
     """
     axes.set_xlim(-_margin(len(labels)), len(labels) - 1 + _margin(len(labels)))
     style.name_ticks(axes, list(enumerate("\n".join(_fitted(label, len(labels)))
@@ -231,9 +257,9 @@ def set_buckets(axes: Axes, labels: Sequence[str]) -> None:
 
 
 def extra_inches(labels: Sequence[str]) -> float:
-    """The height of the lines of labels beyond the first one."""
-    return style.ROW_INCHES * (
-        max((len(_fitted(label, len(labels))) for label in labels), default=1) - 1)
+    """The height that the labels of buckets have beyond their first line."""
+    lines = [len(_fitted(label, len(labels))) for label in labels]
+    return style.ROW_INCHES * (max(lines, default=1) - 1)
 
 
 def _fitted(label: str, count: int) -> list[str]:
@@ -243,15 +269,20 @@ def _fitted(label: str, count: int) -> list[str]:
 
 
 def _size(count: int) -> float:
+    """The size of the labels of `count` buckets, in points."""
     return style.SMALL if count > 5 else style.MEDIUM
 
 
 def _margin(count: int) -> float:
+    """From the middle of the first bucket to the axis's end, in buckets, if there are `count`."""
     return max(0.5, (5 - count) / 2)
 
 
 def _above(chart: BarChart) -> float:
-    """The inches above the axes: up to two lines of text above bars, and one above these."""
+    """The inches that text takes above the axes.
+
+    It is up to two lines above each bar, and another line above them all.
+    """
     lines = 0
     if any(bar.above[0] for bar in chart.bars):
         lines = 2
@@ -261,7 +292,7 @@ def _above(chart: BarChart) -> float:
 
 
 def _marked(bar: Bar) -> list[float]:
-    """The values that have a mark at the bar's left half."""
+    """The values with a mark on the left axis: interval, published value, paired comparison."""
     change = bar.difference
     values = [*(change.absolute.interval or ())]
     if bar.published.absolute is not None:
@@ -276,8 +307,8 @@ def _marked(bar: Bar) -> list[float]:
 def scale_of(chart: BarChart) -> tuple[Ends, bool]:
     """The ends of the left axis, and whether it is logarithmic.
 
-    It is logarithmic where the paper's is, or where all values are positive and far apart. A
-    published zero is then below it.
+    It is logarithmic where the paper's is, or where all values are positive and far apart
+    (MOST_RATIO). A published zero then lies below the axis.
     """
     ours = [bar.difference.absolute.value for bar in chart.bars]
     values = [*ours, *(value for bar in chart.bars for value in _marked(bar))]
@@ -286,7 +317,8 @@ def scale_of(chart: BarChart) -> tuple[Ends, bool]:
         low = min(ours)
     if chart.is_like_the_papers or low > 0 and high > MOST_RATIO * low:
         least = min(value for value in (*values, high, 10.0) if value > 0)
-        # From 1 like the paper, or less; of a value that is almost nothing only its number is left.
+        # The axis begins at 1, as in the paper, or lower. A value of less than a ten-thousandth of
+        # the largest one has no bar, but its number stands below.
         bottom = 10.0 ** math.floor(math.log10(max(least, high * 1e-4) * 0.7))
         return (1.0 if chart.is_like_the_papers else min(bottom, 1.0), high * 1.6), True
     room = 0.12 * max(max(high, 0.0) - min(low, 0.0), 1.0)
@@ -294,7 +326,7 @@ def scale_of(chart: BarChart) -> tuple[Ends, bool]:
 
 
 def _set_absolute_axis(axes: Axes, ends: Ends, is_log: bool, unit: str) -> None:
-    """Set the left axis."""
+    """Set the scale, the ticks and the name of the left axis."""
     if is_log:
         axes.set_yscale("log")
     axes.set_ylim(*ends)
@@ -308,7 +340,11 @@ def _set_absolute_axis(axes: Axes, ends: Ends, is_log: bool, unit: str) -> None:
 
 
 def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
-    """Set the right axis, with its zero at the same height as that of the left one."""
+    """Set the scale, the ticks and the name of the right axis.
+
+    zero: the height at which the left axis has its zero, as a part of its length. The right one has
+    zero at the same height.
+    """
     values = []
     for bar in bars:
         change = bar.difference
@@ -329,7 +365,7 @@ def _set_percent_axis(axes: Axes, bars: Sequence[Bar], zero: float) -> None:
 
 
 def counts_of(bars: Iterable[Bar]) -> list[tuple[str, list[str], str]]:
-    """The rows of the table below the bars: n, and how many records are left out, if any."""
+    """Rows of the table below the bars: n, and if any records are excluded, their numbers."""
     changes = [bar.difference for bar in bars]
     rows = [("n", [str(change.n) for change in changes], style.FAINT)]
     excluded = [str(change.excluded.total or "") for change in changes]
@@ -339,7 +375,7 @@ def counts_of(bars: Iterable[Bar]) -> list[tuple[str, list[str], str]]:
 
 
 def improved(change: Difference) -> str:
-    """The improvement in percent, in brackets where its interval holds zero."""
+    """The improvement in percent. It is in brackets where its interval includes zero."""
     percent = f"{format_brief(change.percent.value)} %"
     return f"({percent})" if change.is_unsure else percent
 
@@ -347,7 +383,10 @@ def improved(change: Difference) -> str:
 # A bar for each initial window -----------------------------------------------------
 
 def draw_times(chart: TimeChart) -> Figure:
-    """Draw a bar for each window; below it are its time, what it saves of the baseline's, and n."""
+    """Draw a bar for each window.
+
+    Below a bar stand the window's time, how much of the baseline's time it saves, and n.
+    """
     times, intervals, saved = [], [], []
     for bar in chart.bars:
         is_baseline = bar.label == chart.baseline
@@ -380,7 +419,7 @@ def draw_times(chart: TimeChart) -> Figure:
     shown += [level for level in published if level is not None]
     style.from_zero(axes, 1.12 * max(shown))
     for place, (ends, level) in enumerate(zip(intervals, published)):
-        _mark(axes, place, ends, level, None)
+        _mark(axes, place, ends, level, paired=None)
     style.name_y(axes, f"Mean {chart.measured}{f' ({chart.unit})' if chart.unit else ''}",
                  NAME_INCHES)
     set_buckets(axes, labels)

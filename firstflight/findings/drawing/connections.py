@@ -1,4 +1,4 @@
-"""Draws connections over time: data sent and windows, or the packets of one transfer."""
+"""Draws connections over time: data sent and windows of traces, or the packets of transfers."""
 
 from __future__ import annotations
 
@@ -21,25 +21,29 @@ from firstflight.findings.charts import PacketsChart, Points, Timeline, TraceCha
 from firstflight.findings.claims import Ends
 from firstflight.findings.drawing import style
 
-# Each of a colour and a form of its own: dots, thin and thick steps, dashes, an area, letters.
+# Each series differs from all others in colour and in form: dots, thin steps, thick steps, dashes,
+# an area, letters.
 DATA, ACKED, WINDOW, SSTHRESH, FLIGHT, RETRANSMITTED = (
     style.INK, style.GREEN, style.BLUE, style.VERMILION, style.ORANGE, style.ALARM)
-DASHES = (0, (4, 2))
-MOST_ABOVE = 3.0  # times what is in flight: the top of a window's axis
-ROW_INCHES, ABOVE_INCHES, BELOW_INCHES = 1.68, 0.3, 0.3  # of each row, its ticks included
-NAME_INCHES = 0.2  # of the time axis, under the last row
+DASHES = (0, (4, 2))  # matplotlib's form: after 0 points, 4 points drawn and 2 not
+MOST_ABOVE = 3.0  # a window's axis ends at most so many times above what is in flight
+ROW_INCHES = 1.68  # the height of a row
+ABOVE_INCHES, BELOW_INCHES = 0.3, 0.3  # parts of it: above the axes, and below them for ticks
+NAME_INCHES = 0.2  # below the last row, for the name of the time axis
+# At the left of the two axes of a row, between them, and at their right.
 LEFT_INCHES, MIDDLE_INCHES, RIGHT_INCHES = 0.62, 0.62, 0.12
-Y_NAME_INCHES, RTT_INCHES = 0.44, 0.46  # from the axes to the names of those along y
+Y_NAME_INCHES = 0.44  # from the axes to the name of the axis along y
+RTT_INCHES = 0.46  # the same for the axis of RTTs, and what it takes of the width
 
 
 def draw_traces(chart: TraceChart) -> Figure:
-    """Draw a row for each connection: its data at the left, its window at the right."""
+    """Draw a row for each connection, with its data at the left and its window at the right."""
     rows = len(chart.rows)
     frame = style.frame(chart, ROW_INCHES * rows + NAME_INCHES, _legend_of_traces(chart))
     width = (style.WIDTH_INCHES - LEFT_INCHES - MIDDLE_INCHES - RIGHT_INCHES) / 2
     right_width = width - RTT_INCHES if chart.rtt else width
     height = ROW_INCHES - ABOVE_INCHES - BELOW_INCHES
-    ends, top = _sequence_ends(chart), _window_top(chart)
+    sequence_ends, top = _sequence_ends(chart), _window_top(chart)
     shown = chart.from_s, chart.to_s
 
     for number, row in enumerate(chart.rows):
@@ -55,12 +59,12 @@ def draw_traces(chart: TraceChart) -> Figure:
         if row.absent:
             _write_absent(left, right, row.absent, width)
         else:
-            _sequence(left, row, ends)
-            _window(right, row, top)
+            _draw_sequence(left, row, sequence_ends)
+            _draw_window(right, row, top)
             right.set_title(style.literal(", ".join(_cut(row, chart, top))), loc="right",
                             fontsize=style.SMALL, color=style.FAINT)
             if chart.rtt:
-                _rtt(right.twinx(), row, chart)
+                _draw_rtt(right.twinx(), row, chart)
 
         flag = " (its verdict failed)" if row.flagged else ""
         left.set_title(style.literal(row.title + flag),
@@ -69,7 +73,7 @@ def draw_traces(chart: TraceChart) -> Figure:
 
 
 def _sequence_ends(chart: TraceChart) -> Ends:
-    """The segments that any row shows."""
+    """The least and the largest segment number that any row shows."""
     from_s, to_s = chart.sequence_s or (chart.from_s, chart.to_s)
     shown: list[float] = []
     for row in chart.rows:
@@ -79,13 +83,17 @@ def _sequence_ends(chart: TraceChart) -> Ends:
 
 
 def _window_top(chart: TraceChart) -> float:
-    """The top of the axis of windows. It cuts off a window that goes on unused."""
+    """The top of the axis of windows, in segments.
+
+    It cuts off a window that grows far above what is in flight.
+    """
     used = max((value for row in chart.rows for _, value in row.in_flight), default=1.0)
     largest = max((value for row in chart.rows for _, value in row.window), default=1.0)
     return 1.08 * min(largest, MOST_ABOVE * max(used, 4))
 
 
-def _sequence(axes: Axes, row: TraceRow, ends: Ends) -> None:
+def _draw_sequence(axes: Axes, row: TraceRow, ends: Ends) -> None:
+    """Draw the data that was sent, acknowledged and retransmitted. ends: of the axis."""
     axes.plot(*_columns(row.sent), ".", color=DATA, markersize=2.2, zorder=3)
     axes.step(*_columns(row.acked), where="post", color=ACKED, linewidth=0.9, zorder=2)
     if row.retransmitted:
@@ -95,7 +103,8 @@ def _sequence(axes: Axes, row: TraceRow, ends: Ends) -> None:
     _whole_axis(axes, "segment")
 
 
-def _window(axes: Axes, row: TraceRow, top: float) -> None:
+def _draw_window(axes: Axes, row: TraceRow, top: float) -> None:
+    """Draw the window, ssthresh, and the segments in flight. top: of the axis."""
     axes.fill_between(*_columns(row.in_flight), step="post", color=FLIGHT, alpha=0.55,
                       linewidth=0, zorder=1)
     axes.step(*_columns(row.window), where="post", color=WINDOW, linewidth=1.6, zorder=3)
@@ -107,7 +116,7 @@ def _window(axes: Axes, row: TraceRow, top: float) -> None:
 
 
 def _cut(row: TraceRow, chart: TraceChart, top: float) -> list[str]:
-    """What of a row lies outside of its axes, in words: a larger window, a later end."""
+    """Words on what the axes cut off: a larger window, a later end. [] where they show all."""
     words = []
     largest = max((value for _, value in row.window), default=1.0)
     if largest > top:
@@ -118,31 +127,37 @@ def _cut(row: TraceRow, chart: TraceChart, top: float) -> list[str]:
     return words
 
 
-def _rtt(axes: Axes, row: TraceRow, chart: TraceChart) -> None:
-    """The smoothed RTT on an axis of its own, the same in all rows."""
+def _draw_rtt(axes: Axes, row: TraceRow, chart: TraceChart) -> None:
+    """Draw the smoothed RTT. Its axis is the same in all rows of the chart."""
     axes.step(*_columns(row.rtt_ms), where="post", color=style.INK, linewidth=1.1, linestyle=":",
               zorder=4)
-    axes.set_ylim(0, 1.08 * max((value for other in chart.rows for _, value in other.rtt_ms),
-                                default=1.0))
+    largest_ms = max((value for shown in chart.rows for _, value in shown.rtt_ms), default=1.0)
+    axes.set_ylim(0, 1.08 * largest_ms)
     _whole_axis(axes, "RTT (ms)", right=True)
     axes.tick_params(labelsize=style.SMALL)
 
 
 def _whole_axis(axes: Axes, name: str, right: bool = False) -> None:
+    """Set the ticks of the axis along y, at whole numbers, and its name.
+
+    right: whether the name stands at the right.
+    """
     style.name_y(axes, name, RTT_INCHES if right else Y_NAME_INCHES, style.SMALL, right=right)
     style.plain_ticks(axes.yaxis, 4, whole=True)
 
 
-def _time_axis(axes: Axes, ends: Ends, last: bool) -> None:
+def _time_axis(axes: Axes, ends: Ends, is_last: bool) -> None:
+    """Set the axis along x, in seconds. Only the last row has its name."""
     axes.set_xlim(*ends)
     style.plain_ticks(axes.xaxis, 5)
     axes.grid()
     axes.tick_params(labelsize=style.SMALL)
-    if last:
+    if is_last:
         axes.set_xlabel("seconds after the request")
 
 
 def _write_absent(left: Axes, right: Axes, why: str, width: float) -> None:
+    """Write into the left axes why a row has no connection. width: of the axes, in inches."""
     lines = style.fitted(why, style.SMALL, 0.96 * width)
     left.text(0.02, 0.5, style.literal("\n".join(lines)), transform=left.transAxes,
               fontsize=style.SMALL, color=style.ALARM, va="center")
@@ -151,18 +166,20 @@ def _write_absent(left: Axes, right: Axes, why: str, width: float) -> None:
 
 
 def _columns(points: Points) -> tuple[Sequence[float], Sequence[float]]:
+    """The x and the y of the points."""
     return [x for x, _ in points], [y for _, y in points]
 
 
 @functools.lru_cache(maxsize=1)
 def _letter() -> Path:
-    """Write a letter as a mark, such as the R of time–sequence plots, with its middle there."""
+    """The mark of a retransmission: an R, as in time–sequence plots, with its middle at 0, 0."""
     letter = TextPath((0, 0), "R", size=10, prop=FontProperties(weight="bold"))
     box = letter.get_extents()
     return Path(letter.vertices - [(box.x0 + box.x1) / 2, (box.y0 + box.y1) / 2], letter.codes)
 
 
 def _retransmitted_marks() -> dict[str, object]:
+    """How matplotlib draws retransmissions."""
     return {"linestyle": "none", "marker": _letter(), "markersize": 6.0, "color": RETRANSMITTED,
             "markeredgewidth": 0, "zorder": 4}
 
@@ -189,11 +206,15 @@ def _legend_of_traces(chart: TraceChart) -> list[Artist]:
 
 # The packets of a transfer as captured at its server, two windows next to each other --
 
-# Of packets, in inches.
+# Inches of charts of packets: at the left of the axes, between columns, and at the right.
 P_LEFT, P_GAP, P_RIGHT = 0.7, 0.25, 0.15
-P_ABOVE, P_HIGH, P_BELOW, P_LINE = 0.8, 3.0, 0.5, 0.15
-KILO = 1000.0
-LEAST_SHARE = 0.02  # of a timeline's height, below which all strokes of a kind need pointers
+# Above the axes (at least), the height of the axes, and below them.
+P_ABOVE, P_HIGH, P_BELOW = 0.8, 3.0, 0.5
+P_LINE = 0.15  # the height of a line of text above the axes
+KILO = 1000.0  # bytes of a kB, the unit along y
+# The strokes of one kind need pointers if together they are lower than this share of the axes.
+LEAST_SHARE = 0.02
+# By the kind of a mark: the colour of its stroke, and the legend's words.
 LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
          "ticket": (style.GREEN, "session tickets sent"),
          "data": (style.BLUE, "data sent"), "lost": (style.VERMILION, "data sent, then lost"),
@@ -201,18 +222,20 @@ LOOKS = {"handshake": (style.ORANGE, "TLS handshake sent"),
 
 
 def draw_packets(chart: PacketsChart) -> Figure:
-    """Draw timelines next to each other if their axes have the same ends, else under each other."""
+    """Draw timelines side by side if they end at the same byte, else under each other."""
     count = len(chart.timelines)
-    columns = count if len({line.to_bytes for line in chart.timelines}) == 1 else 1
-    wide = (style.WIDTH_INCHES - P_LEFT - P_RIGHT - P_GAP * (columns - 1)) / columns
-    words = [_words_above(timeline, wide) for timeline in chart.timelines]
-    inches = max(P_ABOVE, 0.2 + P_LINE * max(map(len, words))) + P_HIGH + P_BELOW
-    frame = style.frame(chart, inches * (count // columns), _legend_of_packets(chart))
+    columns = count if len({timeline.to_bytes for timeline in chart.timelines}) == 1 else 1
+    width = (style.WIDTH_INCHES - P_LEFT - P_RIGHT - P_GAP * (columns - 1)) / columns
+    texts = [_lines_above(timeline, width) for timeline in chart.timelines]
+    row_inches = max(P_ABOVE, 0.2 + P_LINE * max(map(len, texts))) + P_HIGH + P_BELOW
+    frame = style.frame(chart, row_inches * (count // columns), _legend_of_packets(chart))
 
-    for place, timeline in enumerate(chart.timelines):
-        floor, column = (count - 1 - place) // columns, place % columns
-        axes = frame.axes(P_LEFT + column * (wide + P_GAP), P_BELOW + floor * inches, wide, P_HIGH)
-        _draw_timeline(axes, timeline, words[place])
+    for number, timeline in enumerate(chart.timelines):
+        rows_below = (count - 1 - number) // columns
+        column = number % columns
+        left = P_LEFT + column * (width + P_GAP)
+        axes = frame.axes(left, P_BELOW + rows_below * row_inches, width, P_HIGH)
+        _draw_timeline(axes, timeline, texts[number])
         if column:
             axes.tick_params(axis="y", labelleft=False)
         else:
@@ -222,7 +245,8 @@ def draw_packets(chart: PacketsChart) -> Figure:
 
 def _legend_of_packets(chart: PacketsChart) -> list[Artist]:
     """The meaning of the marks and lines that any timeline has."""
-    kinds, shows_offered = set[str](), False
+    kinds = set[str]()
+    shows_offered = False
     for timeline in chart.timelines:
         kinds.update(mark.kind for mark in timeline.marks)
         shows_offered |= any(end < timeline.to_bytes for _, end in timeline.offered)
@@ -239,19 +263,20 @@ def _legend_of_packets(chart: PacketsChart) -> list[Artist]:
     return handles
 
 
-def _draw_timeline(axes: Axes, timeline: Timeline, words: Sequence[tuple[str, bool, float]]
+def _draw_timeline(axes: Axes, timeline: Timeline, lines: Sequence[tuple[str, bool, float]]
                    ) -> None:
-    """Draw segments as strokes from the first byte to the last, and acknowledgements as steps.
+    """Draw a segment as a stroke from its first byte to its last, and acknowledgements as steps.
 
-    Where the strokes of a kind are too low to be seen, as of tickets, a triangle points at each.
+    Where the strokes of a kind are too short to be seen, such as those of tickets, a triangle
+    points at each. lines: those above the axes, as _lines_above() returns them.
     """
     for kind, (colour, _) in LOOKS.items():
         strokes = [[(mark.time_ms, mark.from_bytes / KILO), (mark.time_ms, mark.to_bytes / KILO)]
                    for mark in timeline.marks if mark.kind == kind]
         if strokes:
             axes.add_collection(LineCollection(strokes, colors=colour, linewidths=4))
-            drawn = sum(last - first for (_, first), (_, last) in strokes)
-            if drawn < LEAST_SHARE * timeline.to_bytes / KILO:
+            drawn_kb = sum(last - first for (_, first), (_, last) in strokes)
+            if drawn_kb < LEAST_SHARE * timeline.to_bytes / KILO:
                 aside = offset_copy(axes.transData, axes.figure, x=-7, units="points")
                 axes.plot(*zip(*(first for first, _ in strokes)), ">", color=colour, markersize=7,
                           markeredgewidth=0, transform=aside, zorder=4)
@@ -261,7 +286,9 @@ def _draw_timeline(axes: Axes, timeline: Timeline, words: Sequence[tuple[str, bo
         axes.step([0.0, *times], [0.0, *(count / KILO for count in acked)], where="post",
                   color=style.INK, linewidth=1)
     if timeline.offered:
-        times, ends = zip(*timeline.offered, (timeline.to_ms, timeline.offered[-1][1]))
+        # The last offer holds until the axis ends.
+        until_the_end = (timeline.to_ms, timeline.offered[-1][1])
+        times, ends = zip(*timeline.offered, until_the_end)
         axes.step(times, [end / KILO for end in ends], where="post", color=style.GREEN,
                   linewidth=1.2, linestyle=":")
     if timeline.end_ms is not None:
@@ -273,20 +300,28 @@ def _draw_timeline(axes: Axes, timeline: Timeline, words: Sequence[tuple[str, bo
     style.plain_ticks(axes.yaxis, 6)
     axes.grid()
     axes.set_xlabel("ms after the client's first packet")
-    for place, (line, is_bold, size) in enumerate(reversed(words)):
-        axes.text(0, 1 + (0.1 + P_LINE * place) / P_HIGH, style.literal(line), va="center",
+    for number, (line, is_bold, size) in enumerate(reversed(lines)):
+        axes.text(0, 1 + (0.1 + P_LINE * number) / P_HIGH, style.literal(line), va="center",
                   fontsize=size, transform=axes.transAxes,
                   weight="bold" if is_bold else "normal")
 
 
-def _words_above(timeline: Timeline, width: float) -> list[tuple[str, bool, float]]:
-    """The lines above a timeline's axes of this width: (text, whether it is bold, its size)."""
+def _lines_above(timeline: Timeline, width: float) -> list[tuple[str, bool, float]]:
+    """The lines above a timeline's axes: the text, whether it is bold, and its size in points.
+
+    width: of the axes, in inches.
+    """
+    # A title is "what is compared: the network".
     compared, _, network = timeline.title.partition(":")
     done = f": all acknowledged at {format_brief(timeline.end_ms)} ms" if timeline.end_ms else ""
     title = f"{compared}{done}"
-    fits = len(style.fitted(title, style.MEDIUM, width, bold=True)) == 1
-    lines = [(line, True, style.MEDIUM if fits else style.SMALL)
-             for line in ([title] if fits else style.fitted(title, style.SMALL, width, bold=True))]
-    return lines + [(line, False, style.SMALL)
-                    for text in (timeline.text.partition(";")[0], network.strip())
-                    for line in style.fitted(text, style.SMALL, width)]
+
+    lines: list[tuple[str, bool, float]]
+    if len(style.fitted(title, style.MEDIUM, width, bold=True)) == 1:
+        lines = [(title, True, style.MEDIUM)]
+    else:
+        lines = [(line, True, style.SMALL)
+                 for line in style.fitted(title, style.SMALL, width, bold=True)]
+    for text in (timeline.text.partition(";")[0], network.strip()):
+        lines += [(line, False, style.SMALL) for line in style.fitted(text, style.SMALL, width)]
+    return lines

@@ -1,4 +1,4 @@
-"""The film strip of a page: pictures of it at some moments, windows side by side."""
+"""Draws the film strips of a page: its pictures at some moments, with windows side by side."""
 
 from __future__ import annotations
 
@@ -18,32 +18,34 @@ from firstflight.findings.drawing import style
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-GAP_INCHES, LABEL_INCHES, TITLE_INCHES = 0.1, 0.24, 0.22
-SHAPE = 9 / 16  # height of a picture over its width
+GAP_INCHES = 0.1  # between two columns
+LABEL_INCHES, TITLE_INCHES = 0.24, 0.22  # below a picture, and above the first picture of a column
+SHAPE = 9 / 16  # the height of a picture by its width
 
 
 def draw_film(chart: FilmChart) -> Figure:
-    """Draw a column for each window, and below each other its pictures with their times."""
-    columns, rows = len(chart.strips), max(len(strip.shots) for strip in chart.strips)
+    """Draw a column for each window, with its pictures and their times under each other."""
+    columns = len(chart.strips)
+    rows = max(len(strip.shots) for strip in chart.strips)
     width = (style.WIDTH_INCHES - 2 * style.SIDE_INCHES - GAP_INCHES * (columns - 1)) / columns
     width = min(width, style.WIDTH_INCHES / 2)
     height = width * SHAPE
-    whole = TITLE_INCHES + rows * (height + LABEL_INCHES)
-    frame = style.frame(chart, whole)
+    body_inches = TITLE_INCHES + rows * (height + LABEL_INCHES)
+    frame = style.frame(chart, body_inches)
 
     for column, strip in enumerate(chart.strips):
         left = style.SIDE_INCHES + column * (width + GAP_INCHES)
         for row, shot in enumerate(strip.shots):
-            low = whole - TITLE_INCHES - (row + 1) * height - row * LABEL_INCHES
+            low = body_inches - TITLE_INCHES - (row + 1) * height - row * LABEL_INCHES
             axes = frame.axes(left, low, width, height)
-            _show(axes, shot)
+            _draw_shot(axes, shot)
             if row == 0:
                 style.write(axes, 0.5, 0.1, strip.title, size=style.MEDIUM)
     return frame.figure
 
 
-def _show(axes: Axes, shot: Shot) -> None:
-    """A picture in a frame, with its moment below it."""
+def _draw_shot(axes: Axes, shot: Shot) -> None:
+    """Draw a picture in a frame, with its moment below it."""
     axes.set_xlim(0, 1)
     axes.set_ylim(0, 1)
     axes.set_xticks([])
@@ -63,7 +65,7 @@ def _show(axes: Axes, shot: Shot) -> None:
 
 
 def decoded(png: bytes) -> NDArray[Any] | None:
-    """The pixels of a picture that a guest took; None where it is none."""
+    """The pixels of a PNG that a guest took; None where it is no valid PNG."""
     try:
         return image.imread(io.BytesIO(png), format="png") if png else None
     except (OSError, ValueError, SyntaxError, EOFError, OverflowError, struct.error, zlib.error):

@@ -1,4 +1,4 @@
-"""Draws lines, distributions and bars of series, as plots in columns."""
+"""Draws columns of plots, which have lines, distributions or bars."""
 
 from __future__ import annotations
 
@@ -17,65 +17,68 @@ from firstflight.base.words import format_brief
 from firstflight.findings.charts import Line, LineChart, Plot
 from firstflight.findings.drawing import style
 
-# None is the colour of a window that is measured (style.WINDOWS): these lines are of something
-# else. The styles and markers distinguish them in grey.
+# The colours of lines that are not of an initial window. None of them is the colour of a window
+# that is measured (style.WINDOWS). In grey, STYLES and MARKERS distinguish the lines.
 DISTINCT = (style.INK, style.VERMILION, style.GREEN, style.PINK, "#F0C000", "#8A5A30", "#C8C8B0")
 STYLES = ("-", "-", "-", "--", "--", ":", ":")
-# Light to dark: neighbours differ in grey, and to who cannot see red from green.
+# The colours of ordered lines, from light to dark. Neighbours differ in grey, and for readers who
+# cannot distinguish red from green.
 ORDERED = ("#F3D9A0", style.ORANGE, "#D0743C", "#A84600", "#722A00", "#451400", "#000000")
 MARKERS = ("o", "s", "^", "D", "v", "P", "X")
-# Of ordered lines, each over the one before: what has the same values as another one is seen.
+# The widths of ordered lines, in points. Each line is drawn on the one before, and is narrower: so
+# both are seen where they have the same values.
 NESTED = (5.2, 4.6, 4.0, 3.4, 2.6, 1.8, 1.0)
-FIRST_BARS = "#999999"  # of what others are compared with
+FIRST_BARS = "#999999"  # the colour of the bars with which all others are compared
 LIMIT: dict[str, Any] = {"color": style.ALARM, "linewidth": 0.8, "linestyle": "--"}
-BARS_WIDTH = 0.76  # of the distance between ticks, all series together
-# Of a logarithmic axis, in each decade: the first that give so many ticks.
-DECADES, FEWEST_TICKS = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7), (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5,
-                                                           4, 5, 6, 7, 8, 9)), 4
+BARS_WIDTH = 0.76  # of the bars of all series at a tick, as a part of the distance between ticks
+# Ticks in each decade of a logarithmic axis. An axis has the first list with FEWEST_TICKS on it.
+DECADES = ((1, 2, 5), (1, 1.5, 2, 3, 5, 7),
+           (1, 1.2, 1.4, 1.6, 1.8, 2, 2.5, 3, 3.5, 4, 5, 6, 7, 8, 9))
+FEWEST_TICKS = 4
 
-LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # next to the axes of each column
-ABOVE_INCHES, TITLE_INCHES = 0.16, 0.18  # over the axes, and for each line of a title
-TICKS_INCHES, NAME_INCHES = 0.3, 0.22  # under them: labels of ticks, and the name of the axis
+LEFT_INCHES, RIGHT_INCHES = 0.74, 0.2  # at the left and right of the axes of each column
+ABOVE_INCHES, TITLE_INCHES = 0.16, 0.18  # above the axes, and for each line of a title
+TICKS_INCHES, NAME_INCHES = 0.3, 0.22  # below the axes: labels of ticks, and the axis's name
 UNMARKED = ("curve", "dashed", "bars")  # styles of lines whose points have no markers
-CUT_POINTS = 10  # of a line of text next to the arrows at an edge
-TALL_INCHES = 1.6  # from which on axes have room for words of medium size
+CUT_POINTS = 10  # the height of a line of text next to the arrows at an edge, in points
+TALL_INCHES = 1.6  # axes of this height or more have room for words of medium size
 
 
 def draw(chart: LineChart) -> Figure:
-    """Draw columns of plots."""
+    """Draw the plots of each column under each other."""
     inches = chart.plot_inches * max(map(len, chart.columns))
     frame = style.frame(chart, inches, _handles(chart) if chart.legend else [])
     boxes = _columns(chart)
-    # Over the next column stand the labels of its ticks, which a title must not reach.
-    rooms = [width + RIGHT_INCHES for _, width in boxes]
-    titles = []
-    for column, room in zip(chart.columns, rooms):
+    titles = []  # by column, the lines of each plot's title
+    for column, (_, width) in zip(chart.columns, boxes):
+        # A title must not reach the labels of the next column's ticks.
+        room = width + RIGHT_INCHES
         titles.append([style.fitted(plot.title, style.MEDIUM, room) for plot in column])
     most_lines = max(map(len, chain.from_iterable(titles)))
     above = ABOVE_INCHES + TITLE_INCHES * most_lines
 
-    for column, (left, width), over in zip(chart.columns, boxes, titles):
-        column = tuple(_with_fitted_ticks(plot, width) for plot in column)
-        below = list(map(_below_inches, column))
-        height = (inches - sum(below)) / len(column) - above
+    for column, (left, width), titles_of_column in zip(chart.columns, boxes, titles):
+        plots = [_with_fitted_ticks(plot, width) for plot in column]
+        below = list(map(_below_inches, plots))
+        height = (inches - sum(below)) / len(plots) - above
         low = inches
-        for plot, under, title in zip(column, below, over):
-            low -= above + height + under
-            axes = frame.axes(left, low + under, width, height)
+        for plot, below_plot, title in zip(plots, below, titles_of_column):
+            low -= above + height + below_plot
+            axes = frame.axes(left, low + below_plot, width, height)
             _draw_plot(axes, plot, chart, height)
             axes.set_title(style.literal("\n".join(title)))
     return frame.figure
 
 
 def _below_inches(plot: Plot) -> float:
-    """The height of what stands below the axes: names of ticks, and of the axis."""
+    """The height of the text below the axes: labels of ticks, and the name of the axis."""
     further_lines = max((label.count("\n") for _, label in plot.ticks), default=0)
     name = NAME_INCHES if plot.x_label else 0.0
     return TICKS_INCHES + TITLE_INCHES * further_lines + name
 
 
 def _with_fitted_ticks(plot: Plot, width: float) -> Plot:
-    """The plot with its names along x in as many lines as they need; width: of the axes."""
+    """The plot with each name along x broken into lines that fit. width: of the axes, in inches."""
     if not is_categorical(plot):
         return plot
     room = width / len(plot.ticks)
@@ -85,7 +88,7 @@ def _with_fitted_ticks(plot: Plot, width: float) -> Plot:
 
 
 def _handles(chart: LineChart) -> list[Artist]:
-    """A handle for each name of a line, as the first of that name looks."""
+    """A handle for each name of a line. It looks like the first line of this name."""
     handles: dict[str, Artist] = {}
     for column in chart.columns:
         for plot in column:
@@ -99,10 +102,15 @@ def _handles(chart: LineChart) -> list[Artist]:
 
 def _columns(chart: LineChart) -> list[tuple[float, float]]:
     """Where the axes of each column begin, and how wide they are, in inches."""
-    widths = chart.widths or (1.0,) * len(chart.columns)
-    inches = [style.WIDTH_INCHES * width / sum(widths) for width in widths]
-    return [(sum(inches[:place]) + LEFT_INCHES, width - LEFT_INCHES - RIGHT_INCHES)
-            for place, width in enumerate(inches)]
+    shares = chart.widths or (1.0,) * len(chart.columns)
+    widths = [style.WIDTH_INCHES * share / sum(shares) for share in shares]
+
+    boxes = []
+    begin = 0.0
+    for width in widths:
+        boxes.append((begin + LEFT_INCHES, width - LEFT_INCHES - RIGHT_INCHES))
+        begin += width
+    return boxes
 
 
 def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
@@ -150,11 +158,13 @@ def _draw_plot(axes: Axes, plot: Plot, chart: LineChart, height: float) -> None:
 
 
 def _set_x(axes: Axes, plot: Plot) -> None:
+    """Set the ends and the ticks of the axis along x."""
     if plot.x_ends:
         axes.set_xlim(*plot.x_ends)
-    if plot.ticks:
-        style.name_ticks(axes, plot.ticks if is_categorical(plot) else
-                         style.without_crowding(axes, plot.ticks))
+    if plot.ticks and is_categorical(plot):
+        style.name_ticks(axes, plot.ticks)
+    elif plot.ticks:
+        style.name_ticks(axes, style.without_crowding(axes, plot.ticks))
     elif plot.x_scale == "log":
         low, high = axes.get_xlim()
         for factors in DECADES:
@@ -167,10 +177,12 @@ def _set_x(axes: Axes, plot: Plot) -> None:
 
 
 def _decades(factors: Sequence[float]) -> list[float]:
+    """These multiples of every power of ten that an axis may have."""
     return [factor * decade for decade in style.decades() for factor in factors]
 
 
-def _set_y(axes: Axes, plot: Plot, bars: bool) -> None:
+def _set_y(axes: Axes, plot: Plot, has_bars: bool) -> None:
+    """Set the ends and the ticks of the axis along y."""
     if plot.y_scale == "log":
         style.fix_ticks(axes.yaxis, style.decades(), plot.y_ends or axes.get_ylim())
     else:
@@ -178,22 +190,22 @@ def _set_y(axes: Axes, plot: Plot, bars: bool) -> None:
     if plot.y_ends:
         axes.set_ylim(*plot.y_ends)
         return
-    if plot.legend and plot.y_scale == "linear" and (bars or is_categorical(plot)):
+    if plot.legend and plot.y_scale == "linear" and (has_bars or is_categorical(plot)):
         low, high = axes.get_ylim()
         axes.set_ylim(top=high + 0.3 * (high - low))  # room for the legend
     if plot.y_scale == "linear" and not plot.zero and least(plot) >= 0:
         axes.set_ylim(bottom=0)  # heights are then in proportion to the values
 
 
-# What lies outside of a plot's own ends: an arrow at the edge, with the value -----------
+# A value outside of the ends that a plot sets is cut: an arrow at the edge, with the value
 
 def is_cut(plot: Plot, value: float) -> bool:
-    """Whether a value lies outside of the plot's own ends along y."""
+    """Whether a value lies outside of the ends that the plot sets along y."""
     return plot.y_ends is not None and not plot.y_ends[0] <= value <= plot.y_ends[1]
 
 
 def _without_cut(line: Line, plot: Plot) -> Line:
-    """A line of marked points without those that are cut; curves leave the axes as they do."""
+    """The line without its marked points that are cut. A curve is unchanged: it leaves the axes."""
     if line.style in UNMARKED or not any(is_cut(plot, value) for value in line.y):
         return line
     shown = [not is_cut(plot, value) for value in line.y]
@@ -204,8 +216,9 @@ def _without_cut(line: Line, plot: Plot) -> Line:
 def _name_cut(axes: Axes, plot: Plot, chart: LineChart) -> None:
     """Draw an arrow for each marked point that is cut, and write its value next to it.
 
-    Those at one tick stand over each other, so that none covers another.
+    The values at one tick stand on top of each other, so that none covers another.
     """
+    # How many values stand at each tick already, above the axes (True) or below them.
     count: Counter[tuple[bool, float]] = Counter()
     for line in plot.lines:
         for x, y in zip(line.x, line.y):
@@ -219,16 +232,17 @@ def _name_cut(axes: Axes, plot: Plot, chart: LineChart) -> None:
                     "markersize": 5, "linestyle": "none", "clip_on": False, "zorder": 4}
             axes.plot([x], [edge], **look)
 
-            row = count[is_above, round(x)]
+            before = count[is_above, round(x)]
             count[is_above, round(x)] += 1
-            up = CUT_POINTS * (row + 0.6) * (-1 if is_above else 1)
+            # Values stand inside the axes: below the upper edge, or above the lower one.
+            up = CUT_POINTS * (before + 0.6) * (-1 if is_above else 1)
             axes.annotate(style.literal(format_brief(y)), (round(x), edge), (-8, up), ha="right",
                           textcoords="offset points", va="center", color=_colour(line, chart),
                           fontsize=style.SMALL)
 
 
 def least(plot: Plot) -> float:
-    """The least value of a plot, with its intervals; 0 where it has none."""
+    """The least value of a plot, or the least end of its intervals; 0 where it has no value."""
     values: list[float] = []
     for line in plot.lines:
         values += [*line.y, *(low for low, _ in filter(None, line.ends))]
@@ -236,11 +250,12 @@ def least(plot: Plot) -> float:
 
 
 def is_categorical(plot: Plot) -> bool:
-    """Whether x has names such as 10, 20, 32 segments, with nothing between them."""
+    """Whether x has names, such as 10, 20 and 32 segments, with no values between them."""
     return bool(plot.ticks) and [place for place, _ in plot.ticks] == list(range(len(plot.ticks)))
 
 
 def _colour(line: Line, chart: LineChart) -> str:
+    """The colour of a line: of its window, or of its place in the chart's palette."""
     if line.window:
         return style.window_colour(line.window)
     if line.style == "bars" and line.look == 0:
@@ -250,7 +265,10 @@ def _colour(line: Line, chart: LineChart) -> str:
 
 
 def _look(line: Line, chart: LineChart, joined: bool) -> dict[str, object]:
-    """How a line is drawn, on the axes and in the legend; joined: its values, where marked."""
+    """How a line is drawn, on the axes and in the legend.
+
+    joined: whether a line joins its marked values.
+    """
     if line.style == "published":
         return style.PUBLISHED
 
@@ -281,13 +299,17 @@ def _look(line: Line, chart: LineChart, joined: bool) -> dict[str, object]:
 
 
 def _handle(line: Line, chart: LineChart, joined: bool) -> Artist:
+    """The line's handle in a legend. joined: whether a line joins its marked values."""
     return Line2D([], [], **_look(line, chart, joined), label=line.name)
 
 
 def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Artist:
-    """Draw values and their intervals; return the artist for a legend."""
+    """Draw the values of a line with their intervals; return the artist for a legend.
+
+    joined: whether a line joins the values.
+    """
     look = _look(line, chart, joined)
-    if not joined:  # a mark at an end of the axis is whole
+    if not joined:  # a mark at an end of the axis is not cut
         look |= {"clip_on": False, "zorder": 3}
     drawn, = axes.plot(line.x, line.y, **look, label=line.name)
     for x, ends in zip(line.x, line.ends):
@@ -296,13 +318,14 @@ def _draw_line(axes: Axes, line: Line, chart: LineChart, joined: bool) -> Artist
     return drawn
 
 
-def _draw_bars(axes: Axes, line: Line, place: int, count: int, chart: LineChart) -> Artist:
-    """Draw one of several series of bars with intervals; return the artist for a legend.
+def _draw_bars(axes: Axes, line: Line, number: int, count: int, chart: LineChart) -> Artist:
+    """Draw one of `count` series of bars with intervals; return the artist for a legend.
 
-    A bar of nothing has its number: where nothing was measured there is none.
+    number: of the series, from 0 on. A bar of 0 has a number, which distinguishes it from a place
+    without a measurement.
     """
     width = BARS_WIDTH / count
-    places = [x + (place - (count - 1) / 2) * width for x in line.x]
+    places = [x + (number - (count - 1) / 2) * width for x in line.x]
     drawn = axes.bar(places, line.y, 0.95 * width, color=_colour(line, chart), label=line.name)
     for x, ends in zip(places, line.ends):
         style.whisker(axes, x, ends)

@@ -1,9 +1,10 @@
 """Draws maps over two quantities: coloured squares with a number in each, and shares of responses.
 
 Blue is an improvement, orange the opposite, and white no difference. Every kind of colour vision
-distinguishes these, and the number has the sign. Windows and levels go from light to dark, so
-that their order can be seen without colour. A map has as many colours as windows, equally far
-apart; in other figures a window has a colour of its own.
+distinguishes these colours, and the number has the sign. Windows and levels go from light to dark,
+so that their order can be seen without colour. In a map of windows, the colours depend on how many
+windows there are, and are equally far apart. In all other figures a window always has the same
+colour (style.WINDOWS).
 """
 
 from __future__ import annotations
@@ -25,106 +26,112 @@ from firstflight.base.words import format_number, format_brief
 from firstflight.findings.charts import GridChart, Square, SquareChart, SquareMap
 from firstflight.findings.drawing import style
 
-# What is written in a square: how far above its middle, of which size and colour ("": ink, or
-# white on a dark one).
+# A text in a square: the text, how far above the middle it stands (in heights of the square), its
+# size in points, and its colour. The colour "" is ink, or white in a dark square.
 Text = tuple[str, float, float, str]
 
-NOTHING = "#EEEEEE"  # a square of which nothing is known
-NARROWEST_INCHES = 0.62  # in which both numbers of what is saved can be read, with a short unit
-LETTER_INCHES, LABEL_INCHES = 0.07, 0.075  # of one more letter of it, and of one of a row's label
-LEAST_PERCENT, MOST_PERCENT = 20.0, 50.0  # between which the first with the full colour is
-FULL_RATIO = 4.0  # so many times the published value, or a part, has the full colour
+NOTHING = "#EEEEEE"  # the colour of a square of which nothing is known
+NARROWEST_INCHES = 0.62  # a square in which both numbers can be read, with the unit "ms"
+LETTER_INCHES = 0.07  # what a square needs for one letter more
+LABEL_INCHES = 0.075  # the width of one letter of a row's label
+# The chart's largest percentage has the full colour, but never one below the first of these, and
+# every one above the second has it, too.
+LEAST_PERCENT, MOST_PERCENT = 20.0, 50.0
+FULL_RATIO = 4.0  # four times the published value and a quarter of it have the full colours
 
 
 # Squares -----------------------------------------------------------------------------
 
 @dataclass(frozen=True)
 class Look:
-    """How the squares of a scale look. Lengths in inches.
-
-    shade: of a square of a map and its column the place of its colour, from 0 to 1, None for
-    none. write: what stands in a square, of which nothing may be known, of this width. dark: from
-    which shade on a number is white. narrowest, widest, high: of a square. left, name: from the
-    squares to the left end of their rows' labels, and to the name of their quantity; right: for
-    notes. lean: what part of `left` counts where maps are put in the middle.
-    """
+    """How the squares of a chart's scale look. All lengths are in inches."""
 
     colours: Colormap
+    # Returns where in `colours`, from 0 to 1, the colour of a square in this column of a map is;
+    # None for a square without a colour.
     shade: Callable[[SquareChart, SquareMap, Square, int], float | None]
+    # Returns the texts in a square of this width. The square is None where nothing is known.
     write: Callable[[SquareChart, Square | None, float], list[Text]]
-    high: float
+    high: float  # the height of a square
+    # The least and the largest width of a square; the least is infinite for one map in each row.
     narrowest: float = math.inf
     widest: float = 1.8
-    left: float = 0.85
-    name: float = 0.58
-    right: float = 0.0
-    gap: float = 0.35
-    above: float = 0.3
-    below: float = 0.62
-    lean: float = 0.5
-    dark: float = 2.0
+    left: float = 0.85  # from the squares to the left end of the rows' labels
+    name: float = 0.58  # from the squares to the name of the axis along y
+    right: float = 0.0  # at the right of the squares, for notes
+    gap: float = 0.35  # between two maps in a row
+    above: float = 0.3  # above the squares, for the title
+    below: float = 0.62  # below the squares, for labels and the name of the axis along x
+    lean: float = 0.5  # the part of `left` that counts where maps are centred in the figure
+    dark: float = 2.0  # on this shade or a larger one numbers are white; above 1: on none
 
 
 def draw_squares(chart: SquareChart) -> Figure:
-    """Draw maps next to each other while there is room, then under each other."""
+    """Draw as many maps side by side as fit, and the others in rows under them."""
     look = _look_of(chart)
-    across, down = len(chart.maps[0].columns), len(chart.rows)
+    rows = len(chart.rows)
+    # Each map counts with a gap at its right, and so the last one does.
     room = style.WIDTH_INCHES - (look.right or 2 * style.SIDE_INCHES) + look.gap
-    per_row = max(1, min(len(chart.maps),
-                         int(room // (look.left + across * look.narrowest + look.gap))))
-    floors = -(-len(chart.maps) // per_row)
-    high = look.above + down * look.high + look.below
-    frame = style.frame(chart, floors * high, _legend_of(chart, look))
+    narrowest_map = look.left + len(chart.maps[0].columns) * look.narrowest + look.gap
+    per_row = max(1, min(len(chart.maps), int(room // narrowest_map)))
+    rows_of_maps = math.ceil(len(chart.maps) / per_row)
+    map_inches = look.above + rows * look.high + look.below
+    frame = style.frame(chart, rows_of_maps * map_inches, _legend_of(chart, look))
 
-    for place, field in enumerate(chart.maps):
-        across = len(field.columns)
-        wide = min(look.widest, (room / per_row - look.left - look.gap) / across)
-        first = (style.WIDTH_INCHES - look.right - per_row * (look.left + across * wide)
-                 - (per_row - 1) * look.gap - (1 - look.lean) * look.left) / 2
-        floor, column = divmod(place, per_row)
-        left = first + look.left + column * (look.left + across * wide + look.gap)
-        low = (floors - 1 - floor) * high + look.below
-        axes = frame.axes(left, low, across * wide, down * look.high)
-        for row, column in itertools.product(range(down), range(across)):
-            _draw_square(axes, chart, field, place=(row, column), look=look, wide=wide)
-        _set_axes(axes, chart, field, look)
+    for number, drawn_map in enumerate(chart.maps):
+        columns = len(drawn_map.columns)
+        wide = min(look.widest, (room / per_row - look.left - look.gap) / columns)
+        all_maps = per_row * (look.left + columns * wide) + (per_row - 1) * look.gap
+        first_left = (style.WIDTH_INCHES - look.right - all_maps
+                      - (1 - look.lean) * look.left) / 2
+
+        row_of_maps, place_in_row = divmod(number, per_row)
+        left = first_left + look.left + place_in_row * (look.left + columns * wide + look.gap)
+        low = (rows_of_maps - 1 - row_of_maps) * map_inches + look.below
+        axes = frame.axes(left, low, columns * wide, rows * look.high)
+        for row, column in itertools.product(range(rows), range(columns)):
+            _draw_square(axes, chart, drawn_map, row=row, column=column, look=look, wide=wide)
+        _set_axes(axes, chart, drawn_map, look)
     return frame.figure
 
 
-def _draw_square(axes: Axes, chart: SquareChart, field: SquareMap, place: tuple[int, int],
+def _draw_square(axes: Axes, chart: SquareChart, drawn_map: SquareMap, *, row: int, column: int,
                  look: Look, wide: float) -> None:
-    """Draw the square of a row and column: (r, c), from below, is the unit square at (c, r)."""
-    row, column = place
-    square = field.rows[row][column]
-    shade = None if square is None else look.shade(chart, field, square, column)
+    """Draw the square of a row and a column, which count from 0 at the lower left.
 
-    aside, up, edge, line_width = 0.0, 0.0, style.GROUND, 1.0
-    if chart.scale == "published":  # squares apart from each other, in frames where near
-        aside, up, line_width = 0.02, 0.05, 0.5
+    On the axes it is the unit square whose lower left corner is at (column, row). wide: its width
+    in inches.
+    """
+    square = drawn_map.rows[row][column]
+    shade = None if square is None else look.shade(chart, drawn_map, square, column)
+
+    x_gap, y_gap, edge, line_width = 0.0, 0.0, style.GROUND, 1.0
+    if chart.scale == "published":  # squares stand apart, so that the frames of near ones are seen
+        x_gap, y_gap, line_width = 0.02, 0.05, 0.5
     if square is not None and square.is_near:
         edge, line_width = style.INK, 1.3
-    axes.add_patch(Rectangle(
-        (column + aside, row + up), 1 - 2 * aside, 1 - 2 * up,
-        facecolor=NOTHING if shade is None else look.colours(shade), edgecolor=edge,
-        linewidth=line_width))
+    colour = NOTHING if shade is None else look.colours(shade)
+    axes.add_patch(Rectangle((column + x_gap, row + y_gap), 1 - 2 * x_gap, 1 - 2 * y_gap,
+                             facecolor=colour, edgecolor=edge, linewidth=line_width))
 
     ink = "#FFFFFF" if (shade or 0.0) >= look.dark else style.INK
-    for text, higher, size, colour in look.write(chart, square, wide):
-        axes.text(column + 0.5, row + 0.5 + higher, style.literal(text), ha="center", va="center",
-                  fontsize=size, color=colour or ink)
+    for text, height, size, text_colour in look.write(chart, square, wide):
+        axes.text(column + 0.5, row + 0.5 + height, style.literal(text), ha="center", va="center",
+                  fontsize=size, color=text_colour or ink)
 
 
-def _set_axes(axes: Axes, chart: SquareChart, field: SquareMap, look: Look) -> None:
-    """Labels of columns and rows, the names of both quantities, and notes."""
-    axes.set_xlim(0, len(field.columns))
+def _set_axes(axes: Axes, chart: SquareChart, drawn_map: SquareMap, look: Look) -> None:
+    """Set the labels of columns and rows, the names of both quantities, and notes."""
+    axes.set_xlim(0, len(drawn_map.columns))
     axes.set_ylim(0, len(chart.rows))
-    style.name_ticks(axes, [(place + 0.5, label) for place, label in enumerate(field.columns)])
+    style.name_ticks(axes, [(place + 0.5, label) for place, label in enumerate(drawn_map.columns)])
     axes.set_yticks([place + 0.5 for place in range(len(chart.rows))],
                     [style.literal(label) for label in chart.rows])
     axes.tick_params(length=0,
                      labelsize=style.SMALL if chart.scale == "published" else style.MEDIUM)
-    column_inches = axes.get_position().width * style.WIDTH_INCHES / len(field.columns)
-    if chart.scale == "published" and column_inches < LETTER_INCHES * max(map(len, field.columns)):
+    column_inches = axes.get_position().width * style.WIDTH_INCHES / len(drawn_map.columns)
+    label_inches = LETTER_INCHES * max(map(len, drawn_map.columns))
+    if chart.scale == "published" and column_inches < label_inches:
         axes.tick_params(axis="x", labelsize=style.SMALL - 1)  # >100000 would touch 100000
     if chart.scale == "window":  # narrow squares, whose labels would touch each other
         axes.tick_params(axis="both", labelsize=style.SMALL)
@@ -135,86 +142,102 @@ def _set_axes(axes: Axes, chart: SquareChart, field: SquareMap, look: Look) -> N
     axes.set_xlabel(style.literal(chart.x_label), fontsize=style.MEDIUM)
     if chart.y_label:
         style.name_y(axes, chart.y_label, look.name)
-    axes.set_title(style.literal(field.title), loc="left", fontsize=style.MEDIUM)
+    axes.set_title(style.literal(drawn_map.title), loc="left", fontsize=style.MEDIUM)
     if chart.scale == "published":
         axes.axhline(1, color=style.INK, linewidth=0.8)
     for row, note in enumerate(chart.notes):
-        axes.text(len(field.columns) + 0.06, row + 0.48, style.literal(note), ha="left",
+        axes.text(len(drawn_map.columns) + 0.06, row + 0.48, style.literal(note), ha="left",
                   va="center", fontsize=style.SMALL, color=style.FAINT)
 
 
 # What each scale looks like ----------------------------------------------------------
 
 def _look_of(chart: SquareChart) -> Look:
-    """The chart's look, with room for the labels of its rows. Several maps of windows are small."""
+    """The look of the chart's scale, with room for the labels of the chart's rows.
+
+    Where there are several maps of windows, their squares are small.
+    """
     look = LOOKS[chart.scale]
     if chart.scale == "window" and len(chart.maps) > 1:
         look = replace(look, write=_excluded_texts, high=0.14, narrowest=0.1, widest=0.2, gap=0.1)
-    label = LABEL_INCHES * max(map(len, chart.rows)) + 0.15
+
+    label = LABEL_INCHES * max(map(len, chart.rows)) + 0.15  # the longest one
     if chart.scale in ("improved", "window"):
-        more = max(0.0, label - look.name)
-        return replace(look, left=look.left + more + 0.1, name=look.name + more)
-    if chart.scale != "level":
-        return look
-    return replace(look, left=label + (0.45 if chart.y_label else 0.0), name=label + 0.15)
+        added = max(0.0, label - look.name)
+        return replace(look, left=look.left + added + 0.1, name=look.name + added)
+    if chart.scale == "level":
+        return replace(look, left=label + (0.45 if chart.y_label else 0.0), name=label + 0.15)
+    return look
 
 
-def _improved_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
-    """The shade of a percentage; the chart's largest has the full colour, within bounds."""
+def _improved_shade(chart: SquareChart, drawn_map: SquareMap, square: Square, column: int) -> float:
+    """The shade of a percentage: 1 for _full_percent(), 0.5 for no difference, 0 for minus that."""
     most = _full_percent(chart)
     return min(max((square.percent + most) / (2 * most), 0.0), 1.0)
 
 
 def _full_percent(chart: SquareChart) -> float:
-    return min(MOST_PERCENT, max([LEAST_PERCENT, *(
-        abs(other.percent) for one in chart.maps for squares in one.rows for other in squares
-        if other)]))
+    """The least percentage with the full colour: the chart's largest one, within bounds."""
+    largest = LEAST_PERCENT
+    for drawn_map in chart.maps:
+        for square in itertools.chain.from_iterable(drawn_map.rows):
+            if square:
+                largest = max(largest, abs(square.percent))
+    return min(MOST_PERCENT, largest)
 
 
 def _improved_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
-    """Both numbers, the unit where it has room; where something is left out, how much."""
+    """The improvement in the metric's unit and in percent, and how many records are excluded.
+
+    The unit stands there if it has room. An unsure improvement is in brackets.
+    """
     if square is None:
         return [("–", 0.0, style.MEDIUM, style.FAINT)]
     needed = NARROWEST_INCHES + LETTER_INCHES * max(0, len(chart.unit) - len("ms"))
     unit = f" {chart.unit}" if chart.unit and wide >= needed else ""
-    before, behind = ("(", ")") if square.unsure else ("", "")
+    value = f"{format_brief(square.value)}{unit}"
+    if square.unsure:
+        value = f"({value})"
     percent = format_number(square.percent, 0 if abs(square.percent) >= 9.95 else 1)
-    higher = 0.14 if square.excluded else 0.0
+    if not square.excluded:
+        return [(value, 0.16, style.MEDIUM, ""), (f"{percent} %", -0.18, style.SMALL, "")]
+
+    # A third line below the two moves them up.
     word = "excluded" if wide >= NARROWEST_INCHES else "excl."
-    excluded = [(f"{square.excluded} {word}", -0.36, style.SMALL, style.ALARM)]
-    value = f"{before}{format_brief(square.value)}{unit}{behind}"
-    return [(value, 0.16 + higher, style.MEDIUM, ""),
-            (f"{percent} %", higher - 0.18, style.SMALL, ""),
-            *(excluded if square.excluded else [])]
+    return [(value, 0.30, style.MEDIUM, ""), (f"{percent} %", -0.04, style.SMALL, ""),
+            (f"{square.excluded} {word}", -0.36, style.SMALL, style.ALARM)]
 
 
-def _window_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
-    """The place of a window among those of the chart: the smallest is the lightest."""
-    return window_shade(chart, int(square.value))
+def _window_shade(chart: SquareChart, drawn_map: SquareMap, square: Square, column: int) -> float:
+    """The shade of a square whose value is a window."""
+    return _shade_of_window(chart, int(square.value))
 
 
-def window_shade(chart: SquareChart, window: int) -> float:
+def _shade_of_window(chart: SquareChart, window: int) -> float:
+    """The place of a window among those of the chart: 0 for the smallest, 1 for the largest."""
     return chart.windows.index(window) / max(1, len(chart.windows) - 1)
 
 
 def _window_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
-    """The window, with a mark where some records do not count."""
+    """The window, with an asterisk where some records do not count."""
     if square is None:
         return [("–", 0.0, style.MEDIUM, style.FAINT)]
     return [(f"{square.value:.0f}{'*' if square.excluded else ''}", 0.0, style.SMALL, "")]
 
 
 def _excluded_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
-    """No number, since the legend has the colours; a mark where some records do not count."""
+    """An asterisk where some records do not count. The legend explains the colours."""
     return [("*", -0.15, style.SMALL, "")] if square is not None and square.excluded else []
 
 
-def _level_shade(chart: SquareChart, field: SquareMap, square: Square, column: int) -> float:
-    known = [other.value for squares in field.rows for other in squares if other]
-    return (square.value - min(known)) / (max(known) - min(known) or 1.0)
+def _level_shade(chart: SquareChart, drawn_map: SquareMap, square: Square, column: int) -> float:
+    """The shade of a value: 0 for the least value of the map, 1 for the largest."""
+    values = [known.value for known in itertools.chain.from_iterable(drawn_map.rows) if known]
+    return (square.value - min(values)) / (max(values) - min(values) or 1.0)
 
 
 def _level_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
+    """The value."""
     if square is None:
         text = "–"
     else:
@@ -222,17 +245,24 @@ def _level_texts(chart: SquareChart, square: Square | None, wide: float) -> list
     return [(text, 0.0, style.MEDIUM, "")]
 
 
-def _published_shade(chart: SquareChart, field: SquareMap, square: Square, column: int
+def _published_shade(chart: SquareChart, drawn_map: SquareMap, square: Square, column: int
                      ) -> float | None:
-    """The shade by the ratio to the published value, which is in the lowest row."""
-    published = field.rows[0][column]
+    """The shade of a value by its ratio to the published value, which is in the lowest row.
+
+    0.5 stands for equal values, and FULL_RATIO has 1. None where no value was published.
+    """
+    published = drawn_map.rows[0][column]
     if published is None or not published.value:
         return None
-    ratio, full = square.value / published.value, math.log(FULL_RATIO)
-    return min(max((math.log(ratio) + full) / (2 * full), 0.0), 1.0) if ratio > 0 else 0.0
+    ratio = square.value / published.value
+    if ratio <= 0:
+        return 0.0
+    full = math.log(FULL_RATIO)
+    return min(max((math.log(ratio) + full) / (2 * full), 0.0), 1.0)
 
 
 def _published_texts(chart: SquareChart, square: Square | None, wide: float) -> list[Text]:
+    """The value."""
     return [("–" if square is None else format_brief(square.value), -0.02, style.SMALL, "")]
 
 
@@ -240,9 +270,8 @@ def _colours(*colours: str) -> Colormap:
     return LinearSegmentedColormap.from_list("", colours)
 
 
-WINDOWS = colormaps["viridis_r"]  # light to dark, and even steps between neighbours
-# Of what is improved, or is published; of windows, many small squares with one number each; of
-# levels. A window's and a level's squares are the darker the more.
+WINDOWS = colormaps["viridis_r"]  # from light to dark, with even steps between neighbours
+# By the scale of a chart (SquareChart.scale). Larger windows and levels are darker.
 LOOKS = {
     "improved": Look(_colours(style.ORANGE, "#FFFFFF", style.SKY), _improved_shade,
                      _improved_texts, 0.52, NARROWEST_INCHES),
@@ -255,17 +284,17 @@ LOOKS = {
 
 
 def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
-    """The meaning of the colours; squares have their numbers themselves."""
+    """The meaning of the colours. [] for levels, whose squares have their numbers."""
     if chart.scale == "improved":
         most = format_number(_full_percent(chart), 0)
         shades = [(0.0, f"{most} % worse, or more"), (0.5, "no difference"),
                   (1.0, f"{most} % better, or more")]
-        return [*_patches(look, shades), *_nothing(chart)]
+        return [*_patches(look, shades), *_patch_of_nothing(chart)]
     if chart.scale == "window":
         shades = []
         if len(chart.maps) > 1:
-            shades = [(window_shade(chart, window), str(window)) for window in chart.windows]
-        return [*_patches(look, shades), *_nothing(chart)]
+            shades = [(_shade_of_window(chart, window), str(window)) for window in chart.windows]
+        return [*_patches(look, shades), *_patch_of_nothing(chart)]
     if chart.scale != "published":
         return []
 
@@ -278,25 +307,28 @@ def _legend_of(chart: SquareChart, look: Look) -> list[Artist]:
 
 
 def _patches(look: Look, shades: Sequence[tuple[float, str]]) -> list[Artist]:
+    """A handle for each shade and its label."""
     return [Patch(facecolor=look.colours(shade), edgecolor=style.FAINT, linewidth=0.5, label=label)
             for shade, label in shades]
 
 
-def _nothing(chart: SquareChart) -> list[Artist]:
-    """The meaning of squares without a value; [] where each has one."""
-    is_known = all(square is not None for field in chart.maps for row in field.rows
-                   for square in row)
-    return [] if is_known else [Patch(facecolor=NOTHING, edgecolor=style.FAINT, linewidth=0.5,
-                                      label="nothing counts")]
+def _patch_of_nothing(chart: SquareChart) -> list[Artist]:
+    """The meaning of squares without a value; [] where each square has one."""
+    for drawn_map in chart.maps:
+        if None in itertools.chain.from_iterable(drawn_map.rows):
+            return [Patch(facecolor=NOTHING, edgecolor=style.FAINT, linewidth=0.5,
+                          label="nothing counts")]
+    return []
 
 
-# Shares over two quantities, on logarithmic axes; lines of equal product over them -------
+# Shares over two quantities, on logarithmic axes, and lines of equal product -------------
 
-BODY_INCHES, LEFT_INCHES, LOW_INCHES = 4.1, 0.8, 0.5
+BODY_INCHES = 4.1  # the height of the body
+LEFT_INCHES, LOW_INCHES = 0.8, 0.5  # from the body's lower left corner to the axes
 AXES_INCHES = (style.WIDTH_INCHES - 2.1, 3.5)  # width and height
-SHADES_INCHES = 0.2  # width of the scale of colours
-DECADES = 5  # that the scale of colours spans
-LABEL_AT = 0.14  # of a line's visible length, from its upper end
+SHADES_INCHES = 0.2  # the width of the scale of colours
+DECADES = 5  # how many the scale of colours spans
+LABEL_AT = 0.14  # where a line's label begins: this part of its visible length from the upper end
 
 
 def draw_shares(chart: GridChart) -> Figure:
@@ -305,7 +337,7 @@ def draw_shares(chart: GridChart) -> Figure:
     axes = frame.axes(LEFT_INCHES, LOW_INCHES, *AXES_INCHES)
     highest = 10.0 ** math.ceil(math.log10(numpy.nanmax(chart.shares)))
     lowest = highest / 10 ** DECADES
-    # What is far less than the scale shows is nothing: white.
+    # A share far below the lower end of the scale is white, as if there were none.
     shares = numpy.where(chart.shares.T > lowest / 100, chart.shares.T, numpy.nan)
     mesh = axes.pcolormesh(chart.x, chart.y, shares, cmap="viridis", shading="nearest",
                            norm=LogNorm(vmin=lowest, vmax=numpy.nanmax(shares)), rasterized=True)
@@ -330,16 +362,18 @@ def draw_shares(chart: GridChart) -> Figure:
 
 
 def _draw_diagonal(axes: Axes, chart: GridChart, product: float, label: str) -> None:
-    """Draw the line on which x·y is constant, within the grid, with its label along it."""
+    """Draw the line on which x · y is `product`, as far as it lies in the grid, with its label."""
     left = max(chart.x[0], product / chart.y[-1])
     right = min(chart.x[-1], product / chart.y[0])
     if left >= right:
         return
     axes.plot([left, right], [product / left, product / right], color="white", linewidth=0.8,
               linestyle="--")
-    place = left * (right / left) ** LABEL_AT
-    across, up = (AXES_INCHES[place] / math.log10(values[-1] / values[0])
-                  for place, values in enumerate((chart.x, chart.y)))
-    axes.text(place, product / place, style.literal(label), color="white", fontsize=style.SMALL,
-              rotation=-math.degrees(math.atan2(up, across)), rotation_mode="anchor",
-              ha="left", va="bottom", clip_on=True)
+
+    label_x = left * (right / left) ** LABEL_AT
+    # The line goes down by a decade of y in a decade of x. These are the decades' inches.
+    x_inches = AXES_INCHES[0] / math.log10(chart.x[-1] / chart.x[0])
+    y_inches = AXES_INCHES[1] / math.log10(chart.y[-1] / chart.y[0])
+    axes.text(label_x, product / label_x, style.literal(label), color="white",
+              fontsize=style.SMALL, rotation=-math.degrees(math.atan2(y_inches, x_inches)),
+              rotation_mode="anchor", ha="left", va="bottom", clip_on=True)

@@ -1,4 +1,4 @@
-"""Markdown: the pages of docs/results, and docs/GALLERY.md, which leads to them."""
+"""Renders reports as Markdown: the pages of docs/results, and docs/GALLERY.md."""
 
 from __future__ import annotations
 
@@ -22,14 +22,17 @@ def _in_one_sentence(report: Report) -> str:
 
 
 def page(report: Report, index: str, pictures: Sequence[str] = ()) -> str:
-    """The page of a scenario. index, pictures: their paths, relative to the page."""
+    """The page of a scenario.
+
+    index, pictures: paths of the list of all results and of the drawings, relative to the page.
+    """
     return f"[All results, and what the words mean]({index})\n\n{chapter(report, pictures)}"
 
 
 def chapter(report: Report, pictures: Sequence[str] = ()) -> str:
     """One run as a Markdown document, which ends in a newline.
 
-    pictures: their paths. Their text for readers who cannot see them is the claim.
+    pictures: paths of the drawings. Readers who cannot see them get the claim as their text.
     """
     verified = (_joined([line.strip().rstrip(".") for line in report.summary])
                 or f"{report.verified} of {report.count} trials verified")
@@ -61,7 +64,8 @@ def _opening(report: Report) -> list[str]:
 
 def _run(report: Report) -> str:
     """The run behind the numbers, in words."""
-    facts, project = report.facts, report.facts.get("project")
+    facts = report.facts
+    project = facts.get("project")
     parts = [f"finished {facts.get('finished_at', 'at an unknown time')}",
              f"engine {facts.get('engine')}", f"kernel {report.kernel or 'unknown'}"]
     if isinstance(project, dict) and project.get("commit"):
@@ -78,12 +82,12 @@ def section(scenario: str, finding: Finding) -> list[str]:
     if finding.missing:
         parts.append(f"Not available: {escaped(finding.missing)}.")
 
-    bars = claims.summary(finding.bars)
-    about = [f"{bars}."] if bars else []
+    counts_of_bars = claims.summarize_counts(finding.bars)
+    sentences = [f"{counts_of_bars}."] if counts_of_bars else []
     if finding.chart is not None:
-        about.append(f"Drawn in {code(f'figures/{scenario}_{finding.name}.png')}.")
-    if about:
-        parts.append(" ".join(about))
+        sentences.append(f"Drawn in {code(f'figures/{scenario}_{finding.name}.png')}.")
+    if sentences:
+        parts.append(" ".join(sentences))
 
     for table in finding.tables:
         parts += _table(table, finding.title)
@@ -101,9 +105,12 @@ def _statement(statement: Statement) -> str:
             f" **{escaped(in_full(statement.outcome))}**")
 
 
-def _table(table: Table, known: str) -> list[str]:
-    """A table with its title above and its notes below. known: a title that is not repeated."""
-    title = [f"**{escaped(table.title)}**"] if table.title not in ("", known) else []
+def _table(table: Table, title_above: str) -> list[str]:
+    """The paragraphs of a table: its title, its rows and its notes.
+
+    title_above: the section's title. A table with the same title does not repeat it.
+    """
+    title = [f"**{escaped(table.title)}**"] if table.title not in ("", title_above) else []
     rule = "|".join("---" if column.is_text else "--:" for column in table.columns)
     lines = [_row(map(head, table.columns)), f"|{rule}|"]
     for row in table.rows:
@@ -118,7 +125,11 @@ def _row(cells: Iterable[str]) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text with Markdown's characters escaped: it makes no HTML, formula, link or end of a cell."""
+    """Text with Markdown's special characters escaped.
+
+    A reader sees the text as it is: no part of it becomes HTML, a formula, a link or code, or ends
+    a table's cell.
+    """
     return re.sub(r"[\\|<$`]|(?<=\])\(", r"\\\g<0>", visible_line(text))
 
 
@@ -133,9 +144,10 @@ def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]],
             unmeasured: Sequence[str], folder: str, judged: Collection[str]) -> str:
     """A section for each scenario, which links to its page in `folder`.
 
-    pictures: their paths relative to the document, by the name of the scenario. unmeasured: the
-    names of scenarios without a run of the whole scenario. judged: those whose results another
-    document has in words; their sections only count them.
+    pictures: by scenario, the paths of its drawings, relative to the document.
+    unmeasured: the names of scenarios without a run of the whole scenario.
+    judged: the names of scenarios whose results another document describes in words. Their
+    sections only count the results.
     """
     return "\n\n".join([
         *(_entry(report, pictures.get(report.name, ()), folder, report.name in judged)
@@ -144,11 +156,16 @@ def gallery(reports: Sequence[Report], pictures: Mapping[str, Sequence[str]],
 
 
 def _entry(report: Report, pictures: Sequence[str], folder: str, is_judged: bool) -> str:
-    """What came out, and a scenario's pictures, each a link to the page with its numbers."""
-    page = f"{folder}/{report.name}.md"
+    """A scenario's section: what came out, and its pictures, which link to the scenario's page.
+
+    is_judged: whether another document describes the results in words.
+    """
+    path = f"{folder}/{report.name}.md"
     counts = "; ".join(counted(report.findings, in_short=True))
-    said = [] if is_judged and counts else [_in_one_sentence(report)]
-    said += [escaped(f"{counts[:1].upper()}{counts[1:]}.")] if counts else []
-    shown = [f"[![{escaped(report.name)}]({picture})]({page})" for picture in pictures]
-    return "\n\n".join([f"## {escaped(report.name)}", " ".join(said),
-                        *(shown or [f"[Its page]({page})"])])
+    sentences = [] if is_judged and counts else [_in_one_sentence(report)]
+    if counts:
+        sentences.append(escaped(f"{counts[0].upper()}{counts[1:]}."))
+    links = [f"[![{escaped(report.name)}]({picture})]({path})" for picture in pictures]
+    if not links:
+        links = [f"[Its page]({path})"]
+    return "\n\n".join([f"## {escaped(report.name)}", " ".join(sentences), *links])

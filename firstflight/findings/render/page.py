@@ -1,8 +1,8 @@
-"""report.html: the whole report of a run as one page that loads nothing.
+"""Renders report.html: the whole report of a run as one page that loads nothing.
 
-Figures, style and script are inside it. It depends on the report and the drawings only, so that
-building it again gives the same bytes. All HTML is in the templates (page.html.j2 and those that it
-includes), which escape the values that they get.
+Figures, style and script are inside the page. The page depends on the report and the drawings only,
+so that rendering it again gives the same bytes. All HTML is in the templates (page.html.j2, and the
+files that it includes), which escape the values that they get.
 """
 
 from __future__ import annotations
@@ -27,29 +27,31 @@ from firstflight.findings.render.values import shortened, written
 
 PAGE = "report.html"
 TEMPLATE = "page.html.j2"
-GLOSSARY = "../../../docs/GLOSSARY.md"  # of a run in the project's own results
+# The glossary's path from the page of a run in the project's own results folder.
+GLOSSARY = "../../../docs/GLOSSARY.md"
 
 
 @dataclass(frozen=True)
 class Picture:
-    """A drawing inside the page. source: its data: URL; text: for readers who cannot see it."""
+    """A drawing inside the page."""
 
     title: str
-    source: str
-    text: str
+    source: str  # a data: URL, which has the whole drawing
+    text: str  # for readers who cannot see the drawing
 
 
 def page(report: Report, drawings: Mapping[str, bytes]) -> str:
-    """The page: the answer with its figure and the reasons, other figures, then all tables.
+    """The page: the answer with its figure and the reasons, then other figures, then all tables.
 
-    drawings: PNG or WebP files by name. One that is named like a finding stands with it, others
-    after all findings.
+    drawings: the contents of PNG or WebP files by name. A drawing that has the name of a finding
+    stands with this finding, and any other after all findings.
     """
     shown = [finding for finding in report.findings if not finding.missing]
     pictures = {finding.name: _picture_of(finding, drawings[finding.name])
                 for finding in shown if finding.name in drawings}
     first = next((finding for finding in shown if finding.name in pictures), None)
     later = [finding for finding in shown if finding.name in pictures and finding is not first]
+    # The sections with tables. A finding without a picture and without tables has one, too.
     told_below = [finding for finding in shown if finding.tables or finding not in (first, *later)]
     answer = answer_of(report)
     if not answer.sentence and first is not None:
@@ -59,6 +61,7 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
     if ON_THE_WIRE in drawings:
         packets = _picture("On the wire", "", drawings[ON_THE_WIRE])
     others = sorted({*drawings} - {finding.name for finding in report.findings} - {ON_THE_WIRE})
+
     return _environment().get_template(TEMPLATE).render(
         report=report, answer=answer, findings=shown, pictures=pictures, glossary=GLOSSARY,
         first=first, later=later, told_below=told_below,
@@ -73,11 +76,13 @@ def write(folder: Path, report: Report, drawings: Mapping[str, bytes]) -> Path:
 
 
 def _picture_of(finding: Finding, drawing: bytes) -> Picture:
+    """The picture of a finding, with a text that says where the numbers stand."""
     numbers = "; its numbers are in the tables below" if finding.tables else ""
     return _picture(finding.title, finding.sentence or f"{finding.title}{numbers}.", drawing)
 
 
 def _picture(title: str, text: str, drawing: bytes) -> Picture:
+    """The picture of a PNG or WebP file's content. text: "" for the title."""
     form = "png" if drawing.startswith(b"\x89PNG") else "webp"
     address = f"data:image/{form};base64,{base64.b64encode(drawing).decode('ascii')}"
     return Picture(title, address, text or title)
@@ -97,7 +102,10 @@ def _environment() -> jinja2.Environment:
 
 
 def _clean(value: Any) -> Any:
-    return visible_line(value) if type(value) is str else value  # Markup is our own
+    """A text without invisible characters. Any other value is unchanged, such as a Markup, which
+    has HTML of the templates.
+    """
+    return visible_line(value) if type(value) is str else value
 
 
 def _groups(table: Table) -> list[tuple[str, int]]:

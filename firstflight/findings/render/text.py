@@ -1,4 +1,4 @@
-"""A report for the terminal: all of it with aligned tables, or the answer in brief."""
+"""Renders a report for the terminal: the whole report with its tables, or its answer in brief."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from firstflight.findings.findings import (REQUESTED, Answer, Cell, Column, Find
 from firstflight.findings.render.values import (counted, counted_for_readers, head, quoted,
                                                 shortened, written)
 
-WIDTH = 110  # characters; wider tables are hard to read in a terminal
+WIDTH = 110  # characters of a line; wider tables are hard to read in a terminal
 
 
 def text(report: Report, width: int = WIDTH) -> str:
-    """The whole report without its trials and provenance, which only the page has.
+    """The whole report without the table of trials and the provenance, which only the page has.
 
-    A run of a part of a scenario does not test the scenario's claim, so it is left out.
+    The claim is left out for a run of a part of its scenario, which does not test the claim.
     """
     parts = []
     if not report.facts.get("partial"):
@@ -33,16 +33,19 @@ def text(report: Report, width: int = WIDTH) -> str:
     parts += [_finding(finding, width) for finding in report.findings
               if finding.missing or finding.tables or finding.statements]
     parts.append("\n".join(counted(report.findings)))
-    return lines_of("\n\n".join(part for part in parts if part))
+    return clean_lines("\n\n".join(part for part in parts if part))
 
 
-def lines_of(whole: str) -> str:
+def clean_lines(rendered: str) -> str:
     """The text without invisible characters and spaces at line ends, with a newline at its end."""
-    return "\n".join(visible_line(line).rstrip() for line in whole.split("\n")) + "\n"
+    return "\n".join(visible_line(line).rstrip() for line in rendered.split("\n")) + "\n"
 
 
 def _finding(finding: Finding, width: int) -> str:
-    """A finding's text. A table without its own title stands right below the finding's title."""
+    """A finding's title, tables and statements.
+
+    A table without a title of its own stands right below the finding's title.
+    """
     parts = [f"{finding.name}: {finding.title}"]
     if finding.missing:
         parts[0] += f"\nno table: {finding.missing}"
@@ -54,9 +57,9 @@ def _finding(finding: Finding, width: int) -> str:
         else:
             parts.append(table_text(table, width))
 
-    bars = claims.summary(finding.bars)
-    if bars:
-        parts[-1] += f"\n{bars}"
+    counts_of_bars = claims.summarize_counts(finding.bars)
+    if counts_of_bars:
+        parts[-1] += f"\n{counts_of_bars}"
     parts += [wrapped(statement_text(statement), width, "  ") for statement in finding.statements]
     return "\n\n".join(parts)
 
@@ -68,77 +71,87 @@ def statement_text(statement: Statement) -> str:
     return f"“{statement.text}” Here: {statement.measured} → {in_full(statement.outcome)}"
 
 
-def wrapped(paragraph: str, width: int, indent: str = "", first: str = "") -> str:
-    """The paragraph in lines. first: stands before the first line; indent: before the others."""
-    return textwrap.fill(paragraph, width, initial_indent=first, subsequent_indent=indent,
+def wrapped(paragraph: str, width: int, indent: str = "", first_indent: str = "") -> str:
+    """The paragraph in lines of at most `width` characters.
+
+    first_indent stands before the first line, and indent before every other line.
+    """
+    return textwrap.fill(paragraph, width, initial_indent=first_indent, subsequent_indent=indent,
                          break_on_hyphens=False)
 
 
 # Tables ------------------------------------------------------------------------------
 
 def table_text(table: Table, width: int) -> str:
-    """The table with as many columns as fit.
+    """The table with as many columns as fit into the width.
 
-    What is the same in all rows is said below it first. Then columns of the lowest rank go.
+    Where they do not all fit, a column with one value in all rows goes first: a note below the
+    table has this value. Then columns of the lowest rank go.
     """
     rows = [list(map(written, row, table.columns)) for row in table.rows]
     if table.wraps:
         rows = _wrapped(table.columns, rows, width)
 
+    # Three lists of columns, by their index in the table.
     shown = list(range(len(table.columns)))
-    same = _same_in_all_rows(table.columns, rows)
-    told: list[int] = []
+    constant = _constant_columns(table.columns, rows)
+    in_a_note: list[int] = []
     while True:
         lines = _aligned(*_columns_at(shown, table.columns, rows))
         if max(map(len, lines)) <= width:
             break
-        if same:
-            told.append(same.pop(0))
-            shown.remove(told[-1])
+
+        if constant:
+            in_a_note.append(constant.pop(0))
+            shown.remove(in_a_note[-1])
             continue
-        lowest = min(table.columns[place].rank for place in shown)
-        others = [place for place in shown if table.columns[place].rank > lowest]
-        if not others:
+
+        lowest = min(table.columns[index].rank for index in shown)
+        of_higher_rank = [index for index in shown if table.columns[index].rank > lowest]
+        if not of_higher_rank:
             break
-        shown = others
+        shown = of_higher_rank
 
     notes = [f"{shortened(table)}."] if table.hidden_rows else []
     notes += table.notes
-    equal = [_told(table.columns[place], rows[0][place]) for place in told]
-    if equal:
-        notes.append(f"In all rows: {'; '.join(equal)}.")
-    hidden = [head(column) for place, column in enumerate(table.columns)
-              if place not in (*shown, *told)]
+    constants = [_name_and_value(table.columns[index], rows[0][index]) for index in in_a_note]
+    if constants:
+        notes.append(f"In all rows: {'; '.join(constants)}.")
+    hidden = [head(column) for index, column in enumerate(table.columns)
+              if index not in (*shown, *in_a_note)]
     if hidden:
         notes.append(f"Too wide to show: {'; '.join(hidden)}.")
     return "\n".join([*lines, *(wrapped(note, width) for note in notes)])
 
 
-def _columns_at(places: Sequence[int], columns: Sequence[Column], rows: Sequence[Sequence[str]]
+def _columns_at(indices: Sequence[int], columns: Sequence[Column], rows: Sequence[Sequence[str]]
                 ) -> tuple[list[Column], list[list[str]]]:
-    """The columns at these places, and the rows without the others."""
+    """The columns with these indices, and the cells of every row in these columns."""
     shown = []
     for row in rows:
-        shown.append([row[place] for place in places])
-    return [columns[place] for place in places], shown
+        shown.append([row[index] for index in indices])
+    return [columns[index] for index in indices], shown
 
 
-def _same_in_all_rows(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
-    """The columns that have one value, by place; those that were requested come first.
+def _constant_columns(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[int]:
+    """The columns with one value in all rows, by index: requested columns, then measured ones.
 
-    Of a single row only these: the others are its result.
+    In a table of a single row only requested columns count: the measured ones are its result. At
+    least one column of the table is not in the list.
     """
-    same = []
-    for place in range(len(columns)):
-        values = {row[place] for row in rows}
+    constant = []
+    for index in range(len(columns)):
+        values = {row[index] for row in rows}
         if len(values) == 1:
-            same.append(place)
-    requested = [place for place in same if columns[place].group == REQUESTED]
-    others = [place for place in same if columns[place].group != REQUESTED]
-    return [*requested, *(others if len(rows) > 1 else [])][:len(columns) - 1]
+            constant.append(index)
+    requested = [index for index in constant if columns[index].group == REQUESTED]
+    measured = [index for index in constant if columns[index].group != REQUESTED]
+
+    in_order = [*requested, *measured] if len(rows) > 1 else requested
+    return in_order[:len(columns) - 1]
 
 
-def _told(column: Column, value: str) -> str:
+def _name_and_value(column: Column, value: str) -> str:
     """A column and its value in words, such as "RTT 80 ms"."""
     group = "" if column.group in ("", REQUESTED) else f"{column.group}: "
     unit = f" {column.unit}" if value[-1:].isdigit() else ""
@@ -147,22 +160,30 @@ def _told(column: Column, value: str) -> str:
 
 def _wrapped(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int
              ) -> list[list[str]]:
-    """Rows whose first cell is wrapped where a line would be too long."""
-    others = 0
-    for place in range(1, len(columns)):
-        cells = [columns[place].name, *(row[place] for row in rows)]
-        others += 2 + max(map(len, cells))
+    """The rows, each as several rows where its first cell is too long for the width.
+
+    The first of these rows has the other cells.
+    """
+    width_of_others = 0
+    for index in range(1, len(columns)):
+        cells = [columns[index].name, *(row[index] for row in rows)]
+        width_of_others += 2 + max(map(len, cells))  # two spaces between columns
 
     wrapped_rows = []
     for row in rows:
-        first, *further = textwrap.wrap(row[0], max(40, width - others)) or [""]
-        wrapped_rows.append([first, *row[1:]])
-        wrapped_rows += [[line, *[""] * (len(row) - 1)] for line in further]
+        lines = textwrap.wrap(row[0], max(40, width - width_of_others)) or [""]
+        wrapped_rows.append([lines[0], *row[1:]])
+        empty_cells = [""] * (len(row) - 1)
+        for line in lines[1:]:
+            wrapped_rows.append([line, *empty_cells])
     return wrapped_rows
 
 
 def _aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[str]:
-    """Lines of a table: groups, names and units above, columns two spaces apart, numbers right."""
+    """The lines of a table: groups, names and units, then the rows.
+
+    Columns are two spaces apart. Texts are aligned left, and numbers right.
+    """
     heads = [[column.name for column in columns], [column.unit for column in columns]]
     heads = heads if any(heads[1]) else heads[:1]
     widths = [max(map(len, cells)) for cells in zip(*heads, *rows)]
@@ -175,17 +196,20 @@ def _aligned(columns: Sequence[Column], rows: Sequence[Sequence[str]]) -> list[s
 
 
 def _groups(columns: Sequence[Column], widths: list[int]) -> list[str]:
-    """A line with each group above its columns, [] without groups.
+    """A line with each group above its columns; [] without groups.
 
-    Changes widths: the last column of a group that is too narrow is widened.
+    Changes widths: where a group's name is wider than its columns, its last column is widened.
     """
     spans = []
-    for group, places in itertools.groupby(range(len(columns)), lambda at: columns[at].group):
-        own = list(places)
-        width = sum(widths[place] for place in own) + 2 * (len(own) - 1)
-        widths[own[-1]] += max(0, len(group) - width)
-        spans.append(f" {group} ".center(width, "─") if 0 < len(group) <= width - 4
-                     else group.center(width))
+    for group, indices in itertools.groupby(range(len(columns)), lambda at: columns[at].group):
+        in_group = list(indices)
+        # Two spaces stand between columns.
+        width = sum(widths[index] for index in in_group) + 2 * (len(in_group) - 1)
+        widths[in_group[-1]] += max(0, len(group) - width)
+
+        # A rule on each side needs at least a dash and a space.
+        has_rule = 0 < len(group) <= width - 4
+        spans.append(f" {group} ".center(width, "─") if has_rule else group.center(width))
     line = "  ".join(spans).rstrip()
     return [line] if line else []
 
@@ -193,8 +217,8 @@ def _groups(columns: Sequence[Column], widths: list[int]) -> list[str]:
 # In brief: the answer, some rows, and failures ------------------------------------------
 
 MOST_ROWS = 20
-MOST_POINTS = 6  # sentences or statements, where the report has no answer
-MOST_FAILURES = 3
+MOST_POINTS = 6  # sentences or statements of a report without an answer
+MOST_FAILURES = 3  # reasons why trials do not count
 INDENT = "  "
 INTERVALS = "± x: x is half of the 95 % interval."
 
@@ -217,49 +241,65 @@ def brief(report: Report, width: int = WIDTH) -> str:
     for note in (*_failures(report), *answer.notes):
         parts += _paragraphs(note, width)
     if answer.command:
-        # Each on one line, however long: it is copied.
+        # A command is copied, so it has one line, however long.
         parts += [f"{INDENT * 2}{command}" for command in answer.command.splitlines()]
     for note in counted_for_readers(report.findings):
         parts += _paragraphs(note, width)
     if any(" ± " in part for part in parts):
         parts.append(f"{INDENT}{INTERVALS}")
-    return lines_of("\n".join(parts))
+    return clean_lines("\n".join(parts))
 
 
 def answer_of(report: Report) -> Answer:
-    """The run's answer. Without one: the scenario's result, the first statement, or the claim."""
+    """The run's answer. One without a sentence gets the first that there is of these:
+
+    the scenario's result in words, the answer to the first question, why no figure can be shown,
+    and for a run of the whole scenario its claim.
+    """
     answer = report.answer
     if answer.sentence:
         return answer
     answers = [statement_text(statement) for finding in report.findings
                for statement in finding.statements if not statement.outcome]
+    first_answer = answers[0] if answers else ""
+
     missing = [finding.missing for finding in report.findings if finding.missing]
-    nothing = missing[0] if missing and len(missing) == len(report.findings) else ""
-    sentence = _opening(report) or next(iter(answers), "") or nothing or (
-        "" if report.facts.get("partial") else f"Claim: {report.claim}")
+    has_no_figure = missing and len(missing) == len(report.findings)
+    why_no_figure = missing[0] if has_no_figure else ""
+
+    claim = "" if report.facts.get("partial") else f"Claim: {report.claim}"
+    sentence = _opening(report) or first_answer or why_no_figure or claim
     return replace(answer, sentence=sentence)
 
 
 def some_not_drawn(report: Report) -> str:
-    """The figures that this run cannot have beside those that it has, with the reasons, or ""."""
+    """A line for each reason why some figures are not drawn, with the names of these figures.
+
+    "" where all are drawn, or none.
+    """
     if not any(finding.chart for finding in report.findings):
         return ""
     names: dict[str, list[str]] = {}
     for finding in report.findings:
         if finding.missing:
             names.setdefault(finding.missing, []).append(finding.name)
-    reasons = (f"{', '.join(those)}: {reason}" for reason, those in names.items())
-    return "".join(f"not drawn: {reason}\n" for reason in reasons)
+    return "".join(f"not drawn: {', '.join(names_of_one)}: {reason}\n"
+                   for reason, names_of_one in names.items())
 
 
 def not_drawn(report: Report, folder: Path) -> str:
-    """Why a run has no figure, and the command that draws one. folder: of the run."""
+    """Why no figure of a run is drawn, and the command that draws one.
+
+    folder: the run's.
+    """
     if any(finding.chart for finding in report.findings):
         return f"No figure is drawn of this part of {report.name}: ./plot.py --run {folder} does."
-    given = report.facts.get("arguments")
-    words = [str(word) for word in given] if isinstance(given, list) else []
-    windows = next((f" --iw {after}" for word, after in zip(words, words[1:]) if word == "--iw"),
-                   "")
+
+    arguments = report.facts.get("arguments")
+    words = [str(word) for word in arguments] if isinstance(arguments, list) else []
+    windows = ""
+    if "--iw" in words[:-1]:
+        windows = f" --iw {words[words.index('--iw') + 1]}"
     return (f"No figure is drawn: those of {report.name} have no bar at these values."
             f" ./run.sh {report.name}{windows} draws them.")
 
@@ -285,37 +325,58 @@ def _head(report: Report) -> str:
 
 
 def _points(report: Report, sentence: str) -> list[str]:
-    """The sentence of each finding, or its statements, without those in `sentence` already."""
-    points = [point for finding in report.findings if not finding.missing
-              for point in ([f"{finding.title}: {finding.sentence}"] if finding.sentence else
-                            map(statement_text, finding.statements))
-              if not sentence or sentence.split("? ")[-1] not in point]
-    more = len(points) - MOST_POINTS
-    return [*points[:MOST_POINTS], *([f"… and {more} more"] if more > 0 else [])]
+    """The sentence of each finding, or its statements, without what `sentence` says already."""
+    points = []
+    for finding in report.findings:
+        if finding.missing:
+            continue
+        if finding.sentence:
+            points.append(f"{finding.title}: {finding.sentence}")
+        else:
+            points += map(statement_text, finding.statements)
+
+    # The sentence may be a question with its answer.
+    answer = sentence.split("? ")[-1]
+    new = [point for point in points if not answer or answer not in point]
+    hidden = len(new) - MOST_POINTS
+    return [*new[:MOST_POINTS], *([f"… and {hidden} more"] if hidden > 0 else [])]
 
 
 def _failures(report: Report) -> list[str]:
-    """The most frequent reasons why trials do not count, each with its number of trials."""
+    """Lines with the most frequent reasons why trials do not count, and how many have each."""
     failures: Table | None = report.failures
     if failures is None:
         return []
-    first: dict[tuple[Cell, Cell], Cell] = {}  # by reason: its first trial
-    for trial, *why in failures.rows:
-        first.setdefault((why[0], why[1]), trial)
+
+    first_trials: dict[tuple[Cell, Cell], Cell] = {}  # by verdict and reason
+    for trial, verdict, reason in failures.rows:
+        first_trials.setdefault((verdict, reason), trial)
     counts = Counter((verdict, reason) for _, verdict, reason in failures.rows)
     shown = counts.most_common(MOST_FAILURES)
-    more = len(failures.rows) + failures.hidden_rows - sum(count for _, count in shown)
-    return [f"{len(failures.rows) + failures.hidden_rows} of {report.count} trials do not count:",
-            *(f"- {verdict}{f', {count} trials' if count > 1 else ''}: {reason}"
-              f" ({'first ' if count > 1 else ''}{first[verdict, reason]})"
-              for (verdict, reason), count in shown),
-            *([f"… and {more} more; the page has all of them"] if more > 0 else [])]
+
+    failed = len(failures.rows) + failures.hidden_rows
+    lines = [f"{failed} of {report.count} trials do not count:"]
+    for (verdict, reason), count in shown:
+        first_trial = first_trials[verdict, reason]
+        if count > 1:
+            lines.append(f"- {verdict}, {count} trials: {reason} (first {first_trial})")
+        else:
+            lines.append(f"- {verdict}: {reason} ({first_trial})")
+
+    hidden = failed - sum(count for _, count in shown)
+    if hidden > 0:
+        lines.append(f"… and {hidden} more; the page has all of them")
+    return lines
 
 
 def _first_table(report: Report, width: int) -> list[str]:
-    tables = (table for finding in report.findings for table in finding.tables)
-    return [_indented(table_text(replace(table, notes=()).first(MOST_ROWS), width - len(INDENT)))
-            for table in tables if table.rows][:1]
+    """The first rows of the first table that has any; [] without one."""
+    for finding in report.findings:
+        for table in finding.tables:
+            if table.rows:
+                first_rows = replace(table, notes=()).first(MOST_ROWS)
+                return [_indented(table_text(first_rows, width - len(INDENT)))]
+    return []
 
 
 def _paragraphs(text: str, width: int) -> list[str]:

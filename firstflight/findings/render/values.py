@@ -17,7 +17,7 @@ in braces, and " / " separates its parts:
     {zhao2019 / minutes}                     how long the run of the whole scenario took
     {zhao2019 / trials}                      how many trials it had
 
-A finding of another scenario has that name in front: {zhao2019.fig5_rtt / …}.
+The name of a finding of another scenario begins with that scenario: {zhao2019.fig5_rtt / …}.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from firstflight.base.stats import Estimate
 from firstflight.base.words import MINUS, UNKNOWN, format_interval, visible_line, format_number
 from firstflight.findings import claims
 from firstflight.findings.findings import (Cell, Column, Finding, Interval, Report, Rounded, Table,
-                                           bars, listed, outcome_counts)
+                                           count_bars, count_statements, write_counts)
 
 
 def written(cell: Cell, column: Column) -> str:
-    """A cell as text, with the decimals of its column or of its own (Rounded).
+    """A cell as text, with the decimals of its column; a Rounded cell has its own.
 
-    An Estimate is "1205 ± 3", with half of its interval, and an Interval "1202 … 1208". Integers
-    have no decimals, whatever the column has.
+    An Estimate is written as "1205 ± 3", with half of its interval, and an Interval as
+    "1202 … 1208". Integers have no decimals, whatever the column has.
     """
     if isinstance(cell, Rounded):
         return _value(cell.value, cell.digits, cell.signed)
@@ -48,7 +48,7 @@ def written(cell: Cell, column: Column) -> str:
 
 def _value(value: str | int | float | Estimate | Interval | None, digits: int,
            signed: bool) -> str:
-    """A cell's value as a text, with so many decimals."""
+    """A cell's value as text, with `digits` decimals."""
     if value is None:
         return UNKNOWN
     if isinstance(value, str):
@@ -79,34 +79,45 @@ def shortened(table: Table) -> str:
     """A note that a table shows only some of its rows; "" where it shows all."""
     if not table.hidden_rows:
         return ""
-    shown, every = len(table.rows), len(table.rows) + table.hidden_rows
-    return (f"The {shown} of {every} rows {table.picked}" if table.picked else
-            f"The first {shown} of {every} rows")
+    shown = len(table.rows)
+    total = shown + table.hidden_rows
+    if table.picked:
+        return f"The {shown} of {total} rows {table.picked}"
+    return f"The first {shown} of {total} rows"
 
 
 def counted(findings: Iterable[Finding], in_short: bool = False) -> list[str]:
     """Lines with how many published bars, held-out bars and statements have each result.
 
-    in_short: without the results that none has, "bars: 12 reproduced, 50 undecided".
+    in_short: leave out results that no bar has, as in "bars: 12 reproduced, 50 undecided".
     """
-    every, of_bars = list(findings), listed if in_short else claims.summary
-    lines = (("bars", of_bars(bars(every))), ("bars held out", of_bars(bars(every, held_out=True))),
-             ("statements", listed(outcome_counts(every))))
-    return [f"{what}: {how_many}" for what, how_many in lines if how_many]
+    every = list(findings)
+    write_bars = write_counts if in_short else claims.summarize_counts
+    lines = (("bars", write_bars(count_bars(every))),
+             ("bars held out", write_bars(count_bars(every, held_out=True))),
+             ("statements", write_counts(count_statements(every))))
+    return [f"{what}: {counts}" for what, counts in lines if counts]
 
 
 def counted_for_readers(findings: Iterable[Finding]) -> list[str]:
-    """The same for new readers: each result is explained where it occurs first."""
-    every, lines = list(findings), []
+    """Lines like those of counted(), in which each result is explained where it occurs first."""
+    every = list(findings)
+    counts_of = {
+        "published bars": count_bars(every),
+        "published statements": count_statements(every),
+        "bars held out (no parameter was chosen by them)": count_bars(every, held_out=True)}
+
+    lines = []
     unexplained = dict(claims.MEANINGS)
-    for what, counted in (
-            ("published bars", bars(every)), ("published statements", outcome_counts(every)),
-            ("bars held out (no parameter was chosen by them)", bars(every, held_out=True))):
-        if total := sum(counted.values()):
-            what = what if total > 1 else re.sub(r"(bar|statement)s", r"\1", what)
-            lines.append(f"Of {total} {what}: {claims.explained(counted, unexplained)}.")
-        for word in [word for word in unexplained if counted.get(word)]:
-            del unexplained[word]
+    for what, counts in counts_of.items():
+        total = counts.total()
+        if not total:
+            continue
+        if total == 1:
+            what = re.sub(r"(bar|statement)s", r"\1", what)
+        lines.append(f"Of {total} {what}: {claims.explain_counts(counts, unexplained)}.")
+        unexplained = {outcome: meaning for outcome, meaning in unexplained.items()
+                       if not counts[outcome]}
     return lines
 
 
@@ -117,37 +128,41 @@ FIRST_WORD = "first word"
 
 
 def quoted(text: str, reports: Iterable[Report]) -> str:
-    """The text with its quotes filled in. Raises FirstFlightError where one cannot be.
+    """The text with its quotes filled in. Raises FirstFlightError where no finding has a quote.
 
-    reports: the reports that it may quote. Findings of the first one need no scenario's name.
+    reports: the reports that the text may quote. It quotes a finding of the first report without
+    the scenario's name.
     """
     findings: dict[str, Finding] = {}
-    of_runs: dict[str, str] = {}
-    for report in reports:
-        own = not of_runs
+    of_runs: dict[str, str] = {}  # the quotes of whole runs, with their texts
+    for number, report in enumerate(reports):
         wall_s = report.facts.get("wall_s")
         of_runs[f"{report.name} / minutes"] = (
             str(math.ceil(wall_s / 60)) if isinstance(wall_s, (int, float)) else UNKNOWN)
         of_runs[f"{report.name} / trials"] = f"{report.count:,}"
         for finding in report.findings:
             findings[f"{report.name}.{finding.name}"] = finding
-            if own:
+            if number == 0:
                 findings.setdefault(finding.name, finding)
     return QUOTE.sub(lambda match: of_runs.get(match[1]) or _quote(match[1], findings), text)
 
 
 def _quote(words: str, findings: dict[str, Finding]) -> str:
+    """What stands in the place of one quote of findings. The module's docstring has the forms.
+
+    words: the quote, without its braces. Raises FirstFlightError where no finding has it.
+    """
     parts = words.split(" / ")
     if parts[1:] in (["bars"], ["statements"]):
-        quoted = [findings.get(name) for name in parts[0].split(" + ")]
-        known = [finding for finding in quoted if finding is not None]
-        counts = outcome_counts(known)
+        names = parts[0].split(" + ")
+        known = [findings[name] for name in names if name in findings]
+        counts = count_statements(known)
         if parts[1] == "bars":
-            counts = bars(known) + bars(known, held_out=True)
-        if counts and None not in quoted:
+            counts = count_bars(known) + count_bars(known, held_out=True)
+        if counts and len(known) == len(names):
             listed = [f"{counts[outcome]} {outcome}" for outcome in claims.OUTCOMES
                       if counts[outcome]]
-            return f"of {sum(counts.values())}: {', '.join(listed)}"
+            return f"of {counts.total()}: {', '.join(listed)}"
 
     finding = findings.get(parts[0])
     if finding is not None and len(parts) == 3 and parts[2] == "result":
@@ -155,9 +170,10 @@ def _quote(words: str, findings: dict[str, Finding]) -> str:
             if statement.outcome and statement.text.startswith(parts[1]):
                 return statement.outcome
     if finding is not None and len(parts) == 3 and parts[2].isdecimal():
+        place = int(parts[2])  # of the number in the statement; the first one has 1
         for statement in finding.statements:
-            if statement.text.startswith(parts[1]) and 0 < int(parts[2]) <= len(statement.numbers):
-                quotable = statement.numbers[int(parts[2]) - 1]
+            if statement.text.startswith(parts[1]) and 0 < place <= len(statement.numbers):
+                quotable = statement.numbers[place - 1]
                 return format_number(bare(quotable), quotable.digits)
     if finding is not None and len(parts) in (3, 4):
         for cell, column in _cells(finding, parts[1].split(" & "), parts[2]):
@@ -166,15 +182,25 @@ def _quote(words: str, findings: dict[str, Finding]) -> str:
 
 
 def _cells(finding: Finding, row: list[str], name: str) -> Iterator[tuple[Cell, Column]]:
-    """The cells of a column, by its head, in the rows that begin with these cells."""
+    """Each cell of a column in the rows that begin with the texts of `row`, with its column.
+
+    name: the column's head, as head() writes it.
+    """
     for table in finding.tables:
         for cells in table.rows:
-            known = list(zip(cells, table.columns))
-            if [written(*pair) for pair in known[:len(row)]] == row:
-                yield from (pair for pair in known if head(pair[1]) == name)
+            first_texts = [written(cell, column)
+                           for cell, column in zip(cells[:len(row)], table.columns)]
+            if first_texts == row:
+                for cell, column in zip(cells, table.columns):
+                    if head(column) == name:
+                        yield cell, column
 
 
 def _formed(cell: Cell, form: str, words: str) -> str:
+    """A cell in the form that the last part of a quote names.
+
+    words: the whole quote, for messages. Raises FirstFlightError where the cell has no such form.
+    """
     value = bare(cell)
     if form == FIRST_WORD and isinstance(value, str) and value:
         return value.split()[0]
@@ -189,6 +215,6 @@ def _formed(cell: Cell, form: str, words: str) -> str:
 
 
 def bare(cell: Cell) -> Any:
-    """The plain value of a cell, without an interval and decimals of its own."""
+    """The plain value of a cell: a number, a text or None, without an interval or decimals."""
     value = cell.value if isinstance(cell, Rounded) else cell
     return value.value if isinstance(value, Estimate) else value

@@ -14,8 +14,8 @@ from firstflight.figures.judging import Expected, judge
 from firstflight.findings.charts import is_wide
 from firstflight.findings.claims import (
     DIRECTION, NOT_REPRODUCED, OUTCOMES, REBUILT, REPRODUCED, UNDECIDED, ComparedNumber,
-    Ends, Published, Result, counts, equivalent, judge as judge_numbers, larger,
-    summary,
+    Ends, Published, Result, count_outcomes, equivalent, judge as judge_numbers, larger,
+    summarize_counts,
 )
 from firstflight.findings.difference import Difference, Excluded, of_baseline
 from firstflight.runs import scenario_file
@@ -300,12 +300,12 @@ def test_values_are_alike_where_all_of_the_interval_is_small(difference: Ends, w
 
 
 def test_counted_results_stand_in_one_order_and_sentence() -> None:
-    counted = counts([REPRODUCED, "", NOT_REPRODUCED, REPRODUCED, UNDECIDED])
+    counted = count_outcomes([REPRODUCED, "", NOT_REPRODUCED, REPRODUCED, UNDECIDED])
     assert counted == {REPRODUCED: 2, UNDECIDED: 1, DIRECTION: 0, NOT_REPRODUCED: 1}
     assert list(counted) == [word for word in OUTCOMES if word != REBUILT]
-    assert summary(counted) == ("2 of 4 reproduced, 1 undecided (too few data), 0 direction,"
-                                " 1 not reproduced")
-    assert summary(counts([])) == ""
+    assert summarize_counts(counted) == (
+        "2 of 4 reproduced, 1 undecided (too few data), 0 direction, 1 not reproduced")
+    assert summarize_counts(count_outcomes([])) == ""
 
 
 @pytest.mark.parametrize(("ends", "is_one"), [

@@ -344,9 +344,9 @@ def test_the_results_of_a_figures_bars_are_counted_in_a_sentence() -> None:
     bars = [bucket(1000, 900, absolute=ms) for ms in (100, 90, 300, -5, None)]
     counted = judge_bars(panel(*bars), (), exact=True).counts
     assert counted == {REPRODUCED: 2, UNDECIDED: 0, DIRECTION: 1, NOT_REPRODUCED: 1}
-    assert claims.summary(counted) == ("2 of 4 reproduced, 0 undecided (too few data),"
+    assert claims.summarize_counts(counted) == ("2 of 4 reproduced, 0 undecided (too few data),"
                                        " 1 direction, 1 not reproduced")
-    assert claims.summary(judge_bars(panel(bucket(10, 5)), ()).counts) == ""
+    assert claims.summarize_counts(judge_bars(panel(bucket(10, 5)), ()).counts) == ""
 
 
 @pytest.mark.parametrize(("claim", "word"), [

@@ -12,7 +12,7 @@ import pytest
 
 from firstflight.base.errors import FirstFlightError, UsageError
 from firstflight.base.words import plain
-from firstflight.findings.findings import Report, bars
+from firstflight.findings.findings import Report, count_bars
 from firstflight.runs import scenario_file
 from firstflight.runs.kinds import NOTHING, Overrides
 from firstflight.runs.results.records import FAIL, PASS
@@ -240,7 +240,7 @@ def test_held_out_bars_are_counted_next_to_fitted_ones_and_never_with_them(
     assert held_out.column("near", "parameters of its own")[1] == 0
     assert held_out.column("near", "held out")[-1] == sum(
         int(str(near)) for near in held_out.column("near", "held out")[:-1])
-    fitted, apart = (sum(bars(report.findings, which).values()) for which in (False, True))
+    fitted, apart = (sum(count_bars(report.findings, which).values()) for which in (False, True))
     assert (fitted, apart) == (62, 20)
     told = [each for each in report.sentences if each.startswith("Of the published bars")]
     assert [" held out" in each.replace("(", " ") for each in told] == [False, True]

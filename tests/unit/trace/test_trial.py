@@ -14,8 +14,8 @@ from hypothesis import given, settings, strategies as any_
 
 from firstflight.base.errors import FirstFlightError, UsageError
 from firstflight.figures.claims import qualify
-from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED, counts,
-                                         summary)
+from firstflight.findings.claims import (DIRECTION, NOT_REPRODUCED, REBUILT, REPRODUCED,
+                                         count_outcomes, summarize_counts)
 from firstflight.findings.findings import Statement
 from firstflight.runs import batches, scenario_file, schema
 from firstflight.runs.kinds import NOTHING, Overrides
@@ -633,10 +633,11 @@ def test_a_rebuilt_comparison_of_two_curves_is_refused() -> None:
 
 
 def test_rebuilt_claims_are_counted_apart() -> None:
-    assert counts([REPRODUCED, REBUILT]) == {
+    assert count_outcomes([REPRODUCED, REBUILT]) == {
         REPRODUCED: 1, "undecided": 0, DIRECTION: 0, NOT_REPRODUCED: 0, REBUILT: 1}
-    assert summary(counts([REPRODUCED, REBUILT])).endswith("0 not reproduced, 1 rebuilt")
-    assert "rebuilt" not in summary(counts([REPRODUCED]))
+    assert summarize_counts(count_outcomes([REPRODUCED, REBUILT])).endswith(
+        "0 not reproduced, 1 rebuilt")
+    assert "rebuilt" not in summarize_counts(count_outcomes([REPRODUCED]))
 
 
 def test_a_traces_claim_of_an_abstract_is_never_reproduced() -> None:

@@ -89,7 +89,7 @@ class BarFigure:
     @property
     def counts(self) -> dict[str, int]:
         """How many bars have each outcome."""
-        return claims.counts(bar.result.outcome for bar in self.bars if bar.result.outcome)
+        return claims.count_outcomes(bar.result.outcome for bar in self.bars if bar.result.outcome)
 
     def is_baseline(self, bar: Bar) -> bool:
         """Whether a bar is the window that the others are compared with."""

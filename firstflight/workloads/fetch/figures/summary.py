@@ -13,7 +13,7 @@ from firstflight.findings.bar import Bar
 from firstflight.findings.claims import (NOT_REPRODUCED, REPRODUCED, UNDECIDED, WITHIN_PERCENT,
                                          WITHIN_POINTS)
 from firstflight.findings.difference import Excluded
-from firstflight.findings.findings import listed
+from firstflight.findings.findings import write_counts
 from firstflight.runs.kinds import RunData
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure
 from firstflight.workloads.fetch.figures.recovery import sentence_of_figure, sentence_of_run
@@ -89,7 +89,7 @@ def _reproduced(judged: Sequence[BarFigure]) -> list[str]:
         total = sum((Counter(bar_figure.counts) for bar_figure in bar_figures), Counter[str]())
         if not total:
             continue
-        sentence = f"Of the published bars{which}, {claims.summary(total)}"
+        sentence = f"Of the published bars{which}, {claims.summarize_counts(total)}"
         without = [bar_figure.figure.title for bar_figure in bar_figures
                    if sum(bar_figure.counts.values()) and not bar_figure.counts[REPRODUCED]]
         if without and len(without) < len(bar_figures):
@@ -107,7 +107,7 @@ def _statements(judged: Sequence[BarFigure]) -> list[str]:
     if not statements:
         return []
     outcomes = Counter(statement.outcome for statement in statements)
-    sentence = f"Of {len(statements)} published statements: {listed(outcomes)}"
+    sentence = f"Of {len(statements)} published statements: {write_counts(outcomes)}"
     for outcome, words in ((NOT_REPRODUCED, "not reproduced"),
                            (UNDECIDED, "too few data to decide")):
         these = [f"“{statement.text}” ({statement.measured})" for statement in statements
