@@ -86,8 +86,8 @@ def _prediction_of(simulation: Simulation | Upload) -> Prediction:
         retransmissions=simulation.sender.retransmitted,
         appconnect_ms=simulation.handshake_end / 1e6,
         window_after_handshake=simulation.window_after_handshake,
-        handshake_round_trips=simulation.flights.of_handshake.count,
-        response_round_trips=simulation.flights.of_response.count)
+        handshake_round_trips=simulation.flights.handshake.count,
+        response_round_trips=simulation.flights.response.count)
 
 
 def first_flight(transfer: Transfer) -> int:

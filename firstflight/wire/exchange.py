@@ -14,8 +14,8 @@ from firstflight.net.segments import (MS, Connection, Packets, Segment, distance
                                       read_connections)
 
 SAME_WRITE_NS = MS  # segments that leave this close together leave for the same reason
-_USUAL_MSS = 536  # TCP_MSS_DEFAULT
-_COOKIE_MS = 3  # a time stamp that is further off has a SYN cookie's options in it
+_USUAL_MSS = 536  # bytes (TCP_MSS_DEFAULT)
+_COOKIE_MS = 3  # a time stamp with a larger error holds a SYN cookie's options
 
 
 @dataclass(frozen=True)
@@ -35,25 +35,24 @@ class Exchange:
     first_flight_end_ns: int
     # The flight's segments at the client, up to the first that found the link idle.
     flight_arrivals: tuple[Segment, ...]
-    # Of the link: the bytes of flight_arrivals behind the first segment, over the time that they
-    # took; None for fewer than two segments.
+    # The link's bandwidth: the bytes of flight_arrivals after the first segment, over the time that
+    # they took; None for fewer than two segments.
     bandwidth_kbps: float | None
     # New data, or a first FIN, that a timer sent beyond the window (tail loss probe, RFC 8985, 7).
     probes: tuple[Segment, ...]
     retransmissions: tuple[Segment, ...]  # data that the server retransmitted
     fin_retransmissions: tuple[Segment, ...]  # the server's FIN without data
-    client_retransmissions: tuple[Segment, ...]  # the client's request or FIN
+    client_retransmissions: tuple[Segment, ...]  # data or a FIN that the client retransmitted
     # Segments that were sent and never received.
     lost_to_client: tuple[Segment, ...]
     lost_to_server: tuple[Segment, ...]
-    # At the server: when the first segment of the response left, and when all of the response was
-    # acknowledged.
-    response_start_ns: int | None
-    response_acknowledged_ns: int | None
+    # At the server; None if it did not happen.
+    response_start_ns: int | None  # when the first segment of the response left
+    response_acknowledged_ns: int | None  # when all of the response was acknowledged
 
     @property
     def handshake_retransmissions(self) -> int:
-        """SYNs and SYN-ACKs sent more than once."""
+        """How many SYNs and SYN-ACKs were retransmissions."""
         return max(0, len(self.syns) - 1) + max(0, len(self.syn_acks) - 1)
 
     @property
@@ -68,7 +67,7 @@ class Exchange:
 
     @property
     def latency_ms(self) -> float | None:
-        """T_ACK − T_Res1 (the paper's section 2) at the server's interface."""
+        """T_ACK − T_Res1 (the paper's section 2) at the server's interface; None without both."""
         if self.response_start_ns is None or self.response_acknowledged_ns is None:
             return None
         return (self.response_acknowledged_ns - self.response_start_ns) / 1e6
@@ -79,8 +78,8 @@ def read_exchange(client_pcap: Packets, server_pcap: Packets, client_port: int =
     """The exchange from `client_port`; 0 for the only one in the captures.
 
     client_pcap, server_pcap: the pcap records of one trial, with or without the file's header.
-    response_bytes: the response is the last so many bytes on the connection, headers included; 0
-    for all bytes. Raises CaptureError.
+    response_bytes: how many of the last bytes on the connection are the response, its headers
+    included; 0 for all bytes. Raises CaptureError.
     """
     return _summarise(read_connection(client_pcap, server_pcap, client_port), response_bytes)
 
@@ -88,7 +87,7 @@ def read_exchange(client_pcap: Packets, server_pcap: Packets, client_port: int =
 def read_exchanges(client_pcap: Packets, server_pcap: Packets) -> dict[tuple[str, int], Exchange]:
     """Every exchange in two captures, by the client's address and port.
 
-    Connections of a port that was used more than once are excluded. Raises CaptureError.
+    Connections of a port that the client used more than once are excluded. Raises CaptureError.
     """
     connections = read_connections(client_pcap, server_pcap)
     return {client: _summarise(connection, response_bytes=0)
@@ -105,8 +104,8 @@ def clock_phases_ns(exchange: Exchange) -> tuple[int, int] | None:
     """The time from a tick of the kernel's clock to the client's first packet: least and most, ns.
 
     The client's time stamps (RFC 7323) count whole milliseconds of that clock. So each packet shows
-    in which millisecond it left, and all of them together narrow the phase down. None without time
-    stamps, or if they contradict each other.
+    in which millisecond it left, and all packets together narrow the phase down. None without time
+    stamps, or if the time stamps contradict each other.
     """
     return _phases_ns([s for s in exchange.at_client if not s.to_client and s.stamp is not None])
 
@@ -126,10 +125,10 @@ def _phases_ns(sent: Sequence[Segment]) -> tuple[int, int] | None:
 
 
 def nearest_phase_ns(phases_ns: tuple[int, int], expected_ns: int) -> int:
-    """The time nearest to the expected one, and not below 0, whose phase is possible.
+    """The time nearest to the expected one whose phase is possible; never below 0.
 
-    phases_ns: the least and the most possible phase. Phases lie on a circle of a millisecond: one
-    just before a tick is near to one just after it.
+    phases_ns: the least and the most possible phase. Phases lie on a circle of a millisecond: a
+    phase just before a tick is near to a phase just after it.
     """
     least, most = phases_ns
     phase_ns = expected_ns % MS
@@ -152,49 +151,54 @@ def observed_rtt_ms(exchange: Exchange, uplink_kbps: float, bandwidth_kbps: floa
     return exchange.handshake_ms - (syn_ms + syn_ack_ms)
 
 
-def bandwidth_behind(exchange: Exchange, unshaped: int) -> float | None:
-    """The rate of a token bucket, kbit/s; None for too few packets.
+def bandwidth_after_burst(exchange: Exchange, unshaped: int) -> float | None:
+    """The rate of a token bucket, kbit/s, from the packets after its burst; None for too few.
 
     unshaped: how many packets the bucket lets through at once after a pause. Each later packet
-    waits as long as the packet before it takes, so that the last one's bytes do not count.
+    waits for as long as the packet before it takes. So the bytes of the last one do not count.
     """
-    return _bandwidth_kbps(exchange.flight_arrivals[unshaped:], exchange.at_client, slice(-1))
+    all_but_last = slice(-1)
+    return _bandwidth_kbps(exchange.flight_arrivals[unshaped:], exchange.at_client, all_but_last)
 
 
 def server_rtt_us(exchange: Exchange) -> tuple[int, int] | None:
     """The least and the most RTT that the server can have measured in the handshake, µs, or None.
 
     TCP subtracts whole µs. If SYN-ACKs were retransmitted, only the echoed time stamp shows the
-    RTT, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us). So it does after a SYN
+    RTT, in whole milliseconds (tcp_synack_rtt_meas, tcp_rtt_tsopt_us). The same holds after a SYN
     cookie.
     """
-    sent = [s for s in exchange.at_server if s.to_client and s.stamp is not None]
-    heard = next((s for s in exchange.at_server if not s.to_client and s.ack == 1), None)
-    if heard is None or not exchange.syn_acks:
+    stamped = [s for s in exchange.at_server if s.to_client and s.stamp is not None]
+    answer = next((s for s in exchange.at_server if not s.to_client and s.ack == 1), None)
+    if answer is None or not exchange.syn_acks:
         return None
 
     if len(exchange.syn_acks) == 1:
-        us = (heard.time_ns - exchange.syn_acks[0].time_ns) // 1000
-        return _rtt_after_cookie_us(exchange, heard) or (us, us + 1)
+        us = (answer.time_ns - exchange.syn_acks[0].time_ns) // 1000
+        return _rtt_after_cookie_us(exchange, answer) or (us, us + 1)
 
-    phases = _phases_ns(sent)
-    if phases is None or heard.echo is None:
+    phases_ns = _phases_ns(stamped)
+    if phases_ns is None or answer.echo is None:
         return None
-    echoed = distance(heard.echo, sent[0].stamp or 0)
-    least, most = ((heard.time_ns - sent[0].time_ns + phase) // MS - echoed for phase in phases)
+    # Both in ms on the server's clock, counted from its first time stamp: when the segment left
+    # that the answer echoes, and when the answer came.
+    echoed = distance(answer.echo, stamped[0].stamp or 0)
+    came_ns = answer.time_ns - stamped[0].time_ns
+    least, most = ((came_ns + phase_ns) // MS - echoed for phase_ns in phases_ns)
     return 1000 * max(least, 1), 1000 * max(most, 1)
 
 
-def _rtt_after_cookie_us(exchange: Exchange, heard: Segment) -> tuple[int, int] | None:
+def _rtt_after_cookie_us(exchange: Exchange, answer: Segment) -> tuple[int, int] | None:
     """The least and the most RTT that the server measures after a SYN cookie; None without one.
 
-    A listener whose backlog is full of half-open connections remembers no further one. Then the
-    time stamp of its SYN-ACK holds options in its lowest bits (cookie_init_timestamp). That stamp
-    is up to 64 ms off, and so is the RTT.
+    A listener whose backlog is full of half-open connections remembers no further connection. Then
+    the time stamp of its SYN-ACK holds options in its lowest bits (cookie_init_timestamp). So that
+    stamp has an error of up to 64 ms, and the RTT has the same error. answer: the client's
+    acknowledgement of the SYN-ACK.
     """
     syn_ack, = exchange.syn_acks
     later = next((s for s in exchange.at_server if s.to_client and s.stamp is not None
-                  and s.time_ns >= heard.time_ns), None)
+                  and s.time_ns >= answer.time_ns), None)
     if later is None or later.stamp is None or syn_ack.stamp is None:
         return None
 
@@ -202,30 +206,34 @@ def _rtt_after_cookie_us(exchange: Exchange, heard: Segment) -> tuple[int, int] 
     if abs(stamped_ms - (later.time_ns - syn_ack.time_ns) / MS) < _COOKIE_MS:
         return None
 
-    since_ms = math.ceil((later.time_ns - heard.time_ns) / MS)
-    return 1000 * max(stamped_ms - since_ms, 1), 1000 * max(stamped_ms, 1)
+    since_answer_ms = math.ceil((later.time_ns - answer.time_ns) / MS)
+    return 1000 * max(stamped_ms - since_answer_ms, 1), 1000 * max(stamped_ms, 1)
 
 
 def round_trip_ns(at_sender: tuple[Segment, ...], to_client: bool) -> int | None:
     """The time from the first SYN or SYN-ACK to its acknowledgement, at the side that sent it.
 
-    at_sender: all segments there. to_client: whether that side is the server.
+    at_sender: all segments at that side. to_client: whether that side is the server. None if the
+    SYN was not sent or not acknowledged.
     """
     sent = next((s.time_ns for s in at_sender if s.to_client == to_client and s.flags & SYN), None)
     answered = next((s.time_ns for s in at_sender if s.to_client != to_client and s.ack == 1), None)
     return None if sent is None or answered is None else answered - sent
 
 
-def mirrored(segments: Iterable[Segment]) -> tuple[Segment, ...]:
+def mirror(segments: Iterable[Segment]) -> tuple[Segment, ...]:
     """The segments as if the client were the server: what it sends goes to the client."""
     return tuple(segment._replace(to_client=not segment.to_client) for segment in segments)
 
 
 def upload_flight(exchange: Exchange) -> tuple[Segment, ...]:
-    """Data that the client sent before the first acknowledgement of any of it, mirrored."""
+    """The segments with data that the client sent before any of the data was acknowledged.
+
+    They are mirrored: to_client is true in each of them.
+    """
     has_sack = _has_sack(exchange.syns, exchange.syn_acks)
-    sent = mirrored(exchange.at_client)
-    flight, _ = _first_flight(sent, _probes(sent), has_sack)
+    at_client = mirror(exchange.at_client)
+    flight, _ = _first_flight(at_client, _probes(at_client), has_sack)
     return flight
 
 
@@ -236,7 +244,7 @@ def _has_sack(syns: tuple[Segment, ...], syn_acks: tuple[Segment, ...]) -> bool:
 
 
 def _summarise(connection: Connection, response_bytes: int) -> Exchange:
-    """The exchange of a connection. response_bytes: as of read_exchange."""
+    """The exchange of a connection. response_bytes: as for read_exchange."""
     at_client, at_server = connection.at_client, connection.at_server
     syns = tuple(s for s in at_client if not s.to_client and s.flags & SYN)
     syn_acks = tuple(s for s in at_server if s.to_client and s.flags & SYN)
@@ -279,28 +287,30 @@ def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
 
     TCP sends new data when an acknowledgement allows it or when the server writes. A single
     segment that leaves after a round trip without any event was sent by a timer. A repeated
-    request is no event, and neither is the answer to it.
+    request is no event, and neither is the acknowledgement that answers it.
     """
-    pause_ns = round_trip_ns(at_server, to_client=True)
+    rtt_ns = round_trip_ns(at_server, to_client=True)
     probes: list[Segment] = []
-    highest, heard, acknowledged = 1, 1, 1
-    last_event_ns, copied_ns = 0, -1
+    sent_end, request_end, acknowledged = 1, 1, 1  # sequence numbers so far
+    last_event_ns = 0
+    repeated_ns = -1  # when the last repeated request came
     for segment, following in zip(at_server, (*at_server[1:], None)):
-        if segment.to_client and segment.end_with_fin > highest:
+        if segment.to_client and segment.end_with_fin > sent_end:
             is_alone = (following is None or not following.to_client
                         or following.time_ns - segment.time_ns > SAME_WRITE_NS)
-            if (pause_ns and is_alone and highest > 1
-                    and segment.time_ns - last_event_ns >= pause_ns):
+            if (rtt_ns and is_alone and sent_end > 1
+                    and segment.time_ns - last_event_ns >= rtt_ns):
                 probes.append(segment)
-            highest = segment.end_with_fin
-        elif segment.to_client and segment.time_ns == copied_ns and not segment.payload_bytes:
+            sent_end = segment.end_with_fin
+        elif segment.to_client and segment.time_ns == repeated_ns and not segment.payload_bytes:
             continue
 
         if not segment.to_client:
-            is_copy = 0 < segment.payload_bytes <= heard - segment.seq and not segment.is_fin
-            heard = max(heard, segment.end_with_fin)
-            if is_copy and (segment.ack or 0) <= acknowledged:
-                copied_ns = segment.time_ns
+            is_repeated = (0 < segment.payload_bytes <= request_end - segment.seq
+                           and not segment.is_fin)
+            request_end = max(request_end, segment.end_with_fin)
+            if is_repeated and (segment.ack or 0) <= acknowledged:
+                repeated_ns = segment.time_ns
                 continue
             acknowledged = max(acknowledged, segment.ack or 0)
 
@@ -310,20 +320,20 @@ def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
 
 def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...], has_sack: bool
                   ) -> tuple[tuple[Segment, ...], int]:
-    """New data before the first acknowledgement of any of it, and when that arrived, ns.
+    """The segments with new data before any of the data was acknowledged, and when that was, ns.
 
     Probes do not count. The acknowledgement may be by SACK only. Without SACK a duplicate
     acknowledgement counts: it lets new data leave (RFC 3042, tcp_limit_transmit). The time is NEVER
     if no acknowledgement arrived.
     """
     flight: list[Segment] = []
-    highest, window = 1, -1
+    highest, window = 1, -1  # where the sent data ends, and the client's last window
     for segment in at_server:
         if not segment.to_client:
             is_duplicate = not has_sack and segment.window == window and not (
                 segment.payload_bytes or segment.flags & (SYN | FIN))
             window = segment.window
-            # By SACK: the first segment may be lost, and the next ones acknowledged.
+            # With SACK the first segment may be lost, and the next ones acknowledged.
             if flight and segment.ack is not None and (
                     segment.ack > flight[0].seq or segment.sacked or is_duplicate):
                 return tuple(flight), segment.time_ns
@@ -335,7 +345,7 @@ def _first_flight(at_server: tuple[Segment, ...], probes: tuple[Segment, ...], h
 
 
 def _key(segment: Segment) -> tuple[int, int, int, int]:
-    """What identifies one transmission in both captures."""
+    """The fields that identify one transmission in both captures."""
     return segment.identification, segment.seq, segment.payload_bytes, segment.flags
 
 
@@ -343,19 +353,20 @@ def _busy_arrivals(flight: tuple[Segment, ...], at_client: tuple[Segment, ...]
                    ) -> tuple[Segment, ...]:
     """The segments of the flight at the client, up to the first that found the link idle.
 
-    A segment waits for the link if it leaves before the link has sent the segment before it. To
-    send that takes its share of the time between the two arrivals. Half of it counts, since clocks
-    may not be exact.
+    A segment waits for the link if it leaves the server before the link has sent the segment before
+    it. On a busy link the time between two arrivals is what the later segment takes, and the
+    earlier one takes a share of that, by their sizes. Half of the share counts, since clocks may
+    not be exact.
     """
-    sent = {_key(segment): segment.time_ns for segment in flight}
+    sent_ns = {_key(segment): segment.time_ns for segment in flight}
     arrivals = tuple(s for s in at_client
-                     if s.to_client and s.payload_bytes and _key(s) in sent)
+                     if s.to_client and s.payload_bytes and _key(s) in sent_ns)
 
-    for place, (before, segment) in enumerate(zip(arrivals, arrivals[1:]), start=1):
-        left_apart = sent[_key(segment)] - sent[_key(before)]
+    for count, (before, segment) in enumerate(zip(arrivals, arrivals[1:]), start=1):
+        left_apart_ns = sent_ns[_key(segment)] - sent_ns[_key(before)]
         share = min(1.0, before.frame_bytes / segment.frame_bytes)
-        if 2 * left_apart > share * (segment.time_ns - before.time_ns):
-            return arrivals[:place]
+        if 2 * left_apart_ns > share * (segment.time_ns - before.time_ns):
+            return arrivals[:count]
     return arrivals
 
 
@@ -363,8 +374,8 @@ def _bandwidth_kbps(run: tuple[Segment, ...], at_client: tuple[Segment, ...],
                     counted: slice = slice(1, None)) -> float | None:
     """The rate at which a run of segments arrived, kbit/s; None for fewer than two.
 
-    counted: the arrivals whose bytes the link sent between the first and the last arrival; by
-    default all but the first.
+    counted: which of the arrivals have their bytes sent by the link between the first arrival and
+    the last one; by default all but the first.
     """
     if len(run) < 2 or run[-1].time_ns == run[0].time_ns:
         return None
@@ -420,13 +431,15 @@ def response_times(at_server: tuple[Segment, ...], start: int, end: int
 def first_mss(exchange: Exchange, mss: int) -> int:
     """The MSS of the server's socket before it sends: at most half of the window that was offered.
 
-    A small window counts whole (tcp_bound_to_half_wnd). mss: what the options allow, bytes.
+    A window of at most _USUAL_MSS is not halved (tcp_bound_to_half_wnd). mss: bytes, what the
+    options allow.
     """
     scale = next((segment.scale for segment in exchange.syns), 0)
-    offered, sent = 0, False
+    offered = 0
     for segment in exchange.at_server:
-        sent = sent or segment.to_client and segment.payload_bytes > 0
-        if not (sent or segment.to_client or segment.flags & SYN):
+        if segment.to_client and segment.payload_bytes > 0:
+            break
+        if not (segment.to_client or segment.flags & SYN):
             offered = max(offered, segment.window << scale)
 
     most = offered // 2 if offered > _USUAL_MSS else offered
@@ -434,9 +447,9 @@ def first_mss(exchange: Exchange, mss: int) -> int:
 
 
 def count_early_data(at_client: Sequence[Segment]) -> int:
-    """How many data segments reached the client before data that precedes theirs."""
+    """How many data segments reached the client before the data that precedes them."""
     expected, early = 1, 0
-    waiting: list[tuple[int, int]] = []
+    waiting: list[tuple[int, int]] = []  # begin and end of data that came early
     for segment in at_client:
         if not segment.to_client or not segment.payload_bytes:
             continue
@@ -468,14 +481,17 @@ def offered_windows(at_server: Sequence[Segment], scale: int, mss: int) -> Offer
     """
     end = max((segment.end for segment in at_server
                if segment.to_client and segment.payload_bytes), default=0)
-    windows, edge, sent, waits = [], 0, 1, 0
+    windows, waits = [], 0
+    sent = 1  # where the sent data ends
+    edge = 0  # where the offered window ends
     for segment in at_server:
         if segment.to_client:
             sent = max(sent, segment.end)
         elif segment.ack is not None and not segment.flags & SYN and segment.ack < end:
             window = segment.window << scale
-            waits += bool(edge and sent < end and edge - sent < mss
-                          and segment.ack + window > edge)
+            has_no_room = edge and sent < end and edge - sent < mss
+            if has_no_room and segment.ack + window > edge:
+                waits += 1
             edge = max(edge, segment.ack + window)
             windows.append(window)
     if not windows:

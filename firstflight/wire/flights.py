@@ -1,4 +1,4 @@
-"""Divides data into flights: all that a sender sends in one round trip."""
+"""Divides data into flights. A flight is the data that a sender sends in one round trip."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class FlightCounts:
     handshake_bytes: int  # of the server's first messages
     # Bytes that the server sends before its response, with tickets and earlier responses.
     response_start: int
-    of_handshake: FlightCounter = field(default_factory=lambda: FlightCounter())
-    of_response: FlightCounter = field(default_factory=lambda: FlightCounter())
+    handshake: FlightCounter = field(default_factory=lambda: FlightCounter())
+    response: FlightCounter = field(default_factory=lambda: FlightCounter())
     sent: int = 0  # bytes so far
 
     def note(self, segment: Sent, acknowledged: int) -> bool:
@@ -32,10 +32,10 @@ class FlightCounts:
 
         begin, self.sent = self.sent, self.sent + segment.payload
         if begin < self.handshake_bytes:
-            self.of_handshake.note(begin, acknowledged)
+            self.handshake.note(begin, acknowledged)
         if self.sent <= self.response_start:
             return False
-        return self.of_response.note(begin, acknowledged) and self.of_response.count == 1
+        return self.response.note(begin, acknowledged) and self.response.count == 1
 
 
 @dataclass
@@ -46,8 +46,8 @@ class FlightCounter:
     left right before it is acknowledged, such as tickets.
     """
 
-    count: int = 0
-    until: int = 0  # the flight ends when more bytes than this are acknowledged
+    count: int = 0  # flights that have begun
+    until: int = 0  # the last flight ends when more bytes than this are acknowledged
 
     def note(self, begin: int, acknowledged: int) -> bool:
         """Note that new data from byte `begin` on leaves; return whether it begins a flight."""
@@ -62,9 +62,9 @@ def split_into_flights(at_sender: Iterable[Segment], start: int, end: int,
                        to_client: bool = True) -> list[list[Segment]]:
     """A sender's segments from byte start to end, counted from 0, by flight (FlightCounter).
 
-    Retransmissions are in no flight. A SACK block acknowledges, too: where the first segment is
-    lost or late, the acknowledgement of those behind it lets new data leave. at_sender: all
-    segments there, in both directions.
+    Retransmissions are in no flight. A SACK block counts as an acknowledgement: if the first
+    segment is lost or late, the acknowledgement of the segments after it lets new data leave.
+    at_sender: all segments at that host, in both directions.
     """
     by_flight: list[list[Segment]] = []
     counter, highest, acknowledged = FlightCounter(), 1 + start, 1
@@ -80,18 +80,20 @@ def split_into_flights(at_sender: Iterable[Segment], start: int, end: int,
     return by_flight
 
 
-def acknowledged_and_offered(at_sender: Iterable[Segment], to_client: bool, origin_ns: int,
+def acknowledgements_and_window_ends(at_sender: Iterable[Segment], to_client: bool, origin_ns: int,
                              scale: int) -> tuple[list[Point], list[Point]]:
     """The receiver's acknowledgements, and the ends of its window, over time.
 
-    Each point has ms since origin_ns, and a sequence number. at_sender: all segments there, in both
-    directions. to_client: the direction of the data. scale: of the receiver's window, bits.
+    Each point has ms since origin_ns, and a sequence number. at_sender: all segments at the host
+    that sends the data, in both directions. to_client: the direction of the data. scale: of the
+    receiver's window, bits.
     """
-    acknowledged, points, offered = 1, list[Point](), list[Point]()
+    acknowledged = 1
+    acknowledgements, window_ends = list[Point](), list[Point]()
     for segment in at_sender:
         if segment.to_client != to_client and (segment.ack or 0) >= acknowledged:
             acknowledged = segment.ack or 0
             ms = (segment.time_ns - origin_ns) / 1e6
-            points.append((ms, acknowledged))
-            offered.append((ms, acknowledged + (segment.window << scale)))
-    return points, offered
+            acknowledgements.append((ms, acknowledged))
+            window_ends.append((ms, acknowledged + (segment.window << scale)))
+    return acknowledgements, window_ends

@@ -1,13 +1,13 @@
 """Finds the messages of a connection in its packets, for servers that report nothing.
 
 TLS 1.3 shows the order of messages although they are encrypted (RFC 8446, 2). The client's hello
-leaves before it acknowledges anything of the server. Its Finished leaves once the server's whole
-first flight is there, whose length the acknowledgement shows. Then the request leaves, after the
-settings of HTTP/2 and before the client has anything more of the server.
+leaves before the client acknowledges anything of the server. The client's Finished leaves once all
+of the server's first flight has arrived; its acknowledgement shows the length of that flight. Then
+the request leaves, after the settings of HTTP/2 and before anything else of the server arrives.
 
-A request in early data is answered before the client's Finished is there, so that the order of
-acknowledgements does not distinguish the messages. Then two other facts do: the record of the hello
-has its length unencrypted (RFC 8446, 5.1), and a server's first flight without certificates is one
+A request in early data is answered before the client's Finished has arrived. Then the order of
+acknowledgements does not distinguish the messages, but two other facts do. The record of the hello
+has its length unencrypted (RFC 8446, 5.1). And a server's first flight without certificates is one
 write of less than a segment.
 """
 
@@ -24,33 +24,35 @@ from firstflight.wire.flights import split_into_flights
 
 @dataclass(frozen=True)
 class Messages:
-    """Where the messages of a connection are."""
+    """The places of a connection's messages in the bytes of both sides."""
 
     flight_bytes: int  # length of the server's first flight over TLS; 0 without TLS
-    before_request_bytes: int  # bytes of the client before its request, its Finished included
-    # The response in the server's bytes, from 0. What the server sends before it once the request
-    # is there (tickets, settings) is included.
+    before_request_bytes: int  # bytes that the client sends before its request, with its Finished
+    # The response in the server's bytes, which count from 0. It includes the tickets and settings
+    # that the server sends before it once the request has arrived.
     start: int
     end: int
 
 
-def find_messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messages | None:
+def find_messages(exchange: Exchange, is_secure: bool, earlier_requests: int = 0
+                  ) -> Messages | None:
     """The messages in the packets; None if there is no whole request, or no answer to it.
 
-    before: number of requests before the one that counts, each a packet; 0 over TLS.
+    earlier_requests: how many requests there are before the one that counts, each in one packet; 0
+    over TLS.
     """
-    requested = _new_data(exchange.at_server)
+    client_data = _new_data(exchange.at_server)
     flight_bytes = before_request_bytes = 0
     if is_secure:
-        finished = next((s for s in requested if (s.ack or 0) > 1), None)
+        finished = next((s for s in client_data if (s.ack or 0) > 1), None)
         if finished is None:
             return None
         flight_bytes, before_request_bytes = (finished.ack or 1) - 1, finished.end - 1
-        request = [s for s in requested if s.seq >= finished.seq and s.ack == finished.ack][-1]
+        request = [s for s in client_data if s.seq >= finished.seq and s.ack == finished.ack][-1]
     else:
-        if len(requested) <= before:
+        if len(client_data) <= earlier_requests:
             return None
-        request = requested[before]
+        request = client_data[earlier_requests]
 
     place = exchange.at_server.index(request)
     start = max((s.end for s in exchange.at_server[:place] if s.to_client and s.payload_bytes),
@@ -62,7 +64,7 @@ def find_messages(exchange: Exchange, is_secure: bool, before: int = 0) -> Messa
 
 
 def retime(exchange: Exchange, response: Messages) -> Exchange:
-    """The exchange, its times of the response those of the bytes that `response` marks."""
+    """The exchange with the times of the response that `response` marks."""
     sent, acknowledged = response_times(exchange.at_server, 1 + response.start, 1 + response.end)
     return replace(exchange, response_start_ns=sent, response_acknowledged_ns=acknowledged)
 
@@ -79,9 +81,9 @@ def _new_data(segments: tuple[Segment, ...]) -> list[Segment]:
 
 
 def response_end(exchange: Exchange) -> int:
-    """The sequence number after the response: as much as the client had when it closed.
+    """The sequence number after the response: after the data that the client had when it closed.
 
-    What a server sends to a client that has closed (an alert, GOAWAY) is not part of it.
+    An alert or GOAWAY that a server sends to a client that has closed is no part of the response.
     """
     last = max((s.end for s in exchange.at_server if s.to_client and s.payload_bytes),
                default=1)
@@ -115,33 +117,35 @@ def find_early(exchange: Exchange, client_pcap: Packets, sealed_bytes: int) -> E
     sealed_bytes: length of the early data on the wire, encrypted.
     """
     hello_bytes = _hello_bytes(client_pcap, exchange.client_port) + CHANGE_BYTES
-    end = hello_bytes + sealed_bytes
-    requested = next((s for s in exchange.at_server
-                      if not s.to_client and s.payload_bytes and s.end > end), None)
+    early_end = hello_bytes + sealed_bytes
+    request = next((s for s in exchange.at_server
+                    if not s.to_client and s.payload_bytes and s.end > early_end), None)
     sent = [s for s in exchange.at_server if s.to_client and s.payload_bytes]
-    if requested is None or not sent:
+    if request is None or not sent:
         raise CaptureError("no whole early data with an answer to it")
 
     flight_bytes = sent[0].payload_bytes
-    start = max([flight_bytes, *(s.end - 1 for s in sent if s.time_ns < requested.time_ns)])
+    start = max([flight_bytes, *(s.end - 1 for s in sent if s.time_ns < request.time_ns)])
     answer = next((s for s in sent if s.end > 1 + start), None)
     if answer is None:
         raise CaptureError("no answer to the early data")
-    messages = Messages(flight_bytes, end, start, end=response_end(exchange) - 1)
+    messages = Messages(flight_bytes, before_request_bytes=early_end, start=start,
+                        end=response_end(exchange) - 1)
 
-    heard_ns = next((s.time_ns for s in exchange.at_client if s.to_client and s.payload_bytes),
-                    NEVER)
-    left_bytes = max((s.end - 1 for s in exchange.at_client
-                      if not s.to_client and s.payload_bytes and s.time_ns < heard_ns), default=0)
-    flights = split_into_flights(exchange.at_client, 0, end, to_client=False)
-    return Early(messages, wire_bytes=min(left_bytes, end) - hello_bytes,
-                 answer_ms=(answer.time_ns - requested.time_ns) / 1e6,
+    # How much the client had sent when the server's first data came.
+    first_data_ns = next((s.time_ns for s in exchange.at_client
+                          if s.to_client and s.payload_bytes), NEVER)
+    left_bytes = max((s.end - 1 for s in exchange.at_client if not s.to_client
+                      and s.payload_bytes and s.time_ns < first_data_ns), default=0)
+    flights = split_into_flights(exchange.at_client, 0, early_end, to_client=False)
+    return Early(messages, wire_bytes=min(left_bytes, early_end) - hello_bytes,
+                 answer_ms=(answer.time_ns - request.time_ns) / 1e6,
                  round_trips=len(flights), segments=sum(map(len, flights)))
 
 
 def _hello_bytes(client_pcap: Packets, client_port: int) -> int:
-    """The length of a client's first record, from its head. Raises CaptureError."""
-    first = b""
+    """The length of a client's first record, its head included. Raises CaptureError."""
+    first = b""  # the payload of the client's first segment with data
     for _, frame, frame_bytes in frames(client_pcap, "client"):
         parsed = headers(frame, frame_bytes)
         if parsed is None or (parsed.protocol, parsed.from_port) != (TCP, client_port):

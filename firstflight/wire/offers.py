@@ -1,4 +1,4 @@
-"""The options that a SYN offers, and those that it has to offer by its host's sysctls."""
+"""The TCP options that a SYN offers, and the options that its host's sysctls make it offer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from firstflight.net.headers import (CWR, ECE, OPTION_MSS, OPTION_SACK_PERMITTED
                                      OPTION_TIMESTAMP, tcp_options)
 from firstflight.net.segments import Segment
 
-# Linux's defaults of net.ipv4.tcp_* (Documentation/networking/ip-sysctl.rst), written here a second
-# time, so that a mistake where the network is set up shows.
+# Linux's defaults of net.ipv4.tcp_* (Documentation/networking/ip-sysctl.rst). The code that sets up
+# the network has its own, so a mistake in one of the two shows.
 _DEFAULTS = {"sack": "1", "timestamps": "1", "window_scaling": "1", "ecn": "2", "reordering": "3"}
 
 
@@ -31,34 +31,36 @@ class Offer(NamedTuple):
 
 
 def offer_of(segment: Segment, is_client: bool) -> Offer:
-    """What a SYN, or the server's SYN-ACK, offers."""
-    held = dict(tcp_options(segment.options))
-    mss, scale = held.get(OPTION_MSS, b""), held.get(OPTION_SCALE)
+    """The offer of a client's SYN, or of a server's SYN-ACK."""
+    options = dict(tcp_options(segment.options))
+    mss, scale = options.get(OPTION_MSS, b""), options.get(OPTION_SCALE)
     ecn_flags = ECE | CWR if is_client else ECE
-    return Offer(int.from_bytes(mss, "big"), sack=OPTION_SACK_PERMITTED in held,
-                 timestamps=OPTION_TIMESTAMP in held, scale=scale[0] if scale else None,
+    return Offer(int.from_bytes(mss, "big"), sack=OPTION_SACK_PERMITTED in options,
+                 timestamps=OPTION_TIMESTAMP in options, scale=scale[0] if scale else None,
                  ecn=segment.flags & ecn_flags == ecn_flags)
 
 
 def offers_of(segments: Sequence[Segment], is_client: bool, asks_for_ecn: bool,
               was_repeated: bool) -> list[Offer]:
-    """What the SYNs of one side offer, each different offer once.
+    """The offers in the SYNs of one side, each different offer once.
 
-    A retransmitted SYN has no ECN, nor has the SYN-ACK that answers it (tcp_ecn_clear_syn): there
-    ECN counts as offered. was_repeated: whether the handshake has more than one SYN and one
-    SYN-ACK.
+    A retransmitted SYN has no ECN, and the SYN-ACK that answers it has none either
+    (tcp_ecn_clear_syn). In these ECN counts as offered. was_repeated: whether the handshake has
+    more packets than one SYN and one SYN-ACK.
     """
     offers = [offer_of(segment, is_client) for segment in segments]
     if asks_for_ecn and was_repeated:
-        offers[is_client:] = [offer._replace(ecn=True) for offer in offers[is_client:]]
+        # A client's first SYN has ECN itself. A server's first SYN-ACK may answer a later SYN.
+        first_changed = 1 if is_client else 0
+        offers[first_changed:] = [offer._replace(ecn=True) for offer in offers[first_changed:]]
     return list(dict.fromkeys(offers))
 
 
 def expected_offer(sysctls: Mapping[str, str], mss: int, window_unit: int, ecn: bool) -> Offer:
-    """What a host has to offer.
+    """The offer that a host has to make.
 
-    sysctls: those of the host that differ from the pinned ones. window_unit: bytes in a unit of the
-    header's window, a power of two. ecn: whether it offers ECN.
+    sysctls: the host's sysctls that differ from the pinned ones. window_unit: how many bytes one
+    unit of the header's window stands for, a power of two. ecn: whether the host offers ECN.
     """
     scales = is_on(sysctls, "window_scaling")
     return Offer(mss, sack=is_on(sysctls, "sack"), timestamps=has_timestamps(sysctls),

@@ -1,12 +1,13 @@
 """Explains why TCP retransmits data that was not lost: which of Linux's timers fired.
 
-A SYN and a SYN-ACK are retransmitted after a second (RFC 6298, 2.1), even if the path is only
-longer than that. The tail loss probe waits for two smoothed RTTs (RFC 8985, 7.2), but no longer
-than the retransmission timer, which waits for the RTT and its variance. Both estimates come from
-the handshake's small packets when the first full segments queue at a slow bottleneck. A probe sends
-new data if there is any, else it repeats the last segment. Linux rounds timers up, by as much as
-an eighth, and does not retransmit while the first copy is in a queue of the same machine
-(skb_still_in_host_queue).
+A SYN and a SYN-ACK are retransmitted after a second (RFC 6298, 2.1), even if nothing was lost and
+the RTT is longer than that. The tail loss probe waits for two smoothed RTTs (RFC 8985, 7.2), but no
+longer than the retransmission timer, which waits for the RTT and its variance. Both estimates come
+from the handshake's small packets when the first full segments queue at a slow bottleneck. A probe
+sends new data if there is any, else it repeats the last segment.
+
+Linux rounds timers up, by as much as an eighth. It does not retransmit while the first copy is in a
+queue of the same machine (skb_still_in_host_queue).
 """
 
 from __future__ import annotations
@@ -47,8 +48,8 @@ def explain_retransmissions(exchange: Exchange, arp_ms: float = 0.0,
     """All retransmitted segments with their causes, in no particular order.
 
     arp_ms: how long the client waited for the server's address (ARP) before its first SYN left;
-    the SYN's timer ran meanwhile. least_timeout_ms: by how much the server's retransmission timer
-    exceeds the RTT at least (rto_min of its route).
+    the SYN's timer ran meanwhile. least_timeout_ms: the server's retransmission timer exceeds the
+    RTT by this or more (rto_min of its route).
     """
     handshake = exchange.syns[1:] + exchange.syn_acks[1:]
     server = exchange.retransmissions + exchange.fin_retransmissions
@@ -89,11 +90,11 @@ def _syn_cause(exchange: Exchange, segment: Segment, arp_ms: float) -> str | Non
 
 def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment,
                 least_timeout_ms: float = LEAST_TIMEOUT_US / 1000) -> str | None:
-    """The timer of its sender that retransmitted this segment; None if no timer can have.
+    """The timer of the sender that retransmitted a segment; None if no timer can have.
 
     A tail loss probe repeats the last segment sent. The retransmission timer repeats the first
-    segment that is not acknowledged. Later retransmissions follow from that one, until all that was
-    sent by then is acknowledged. The probe comes no later than that timer would
+    segment that is not acknowledged. Later retransmissions follow from that one, until all data
+    that was sent before it is acknowledged. The probe comes no later than that timer would
     (tcp_schedule_loss_probe). A timer explains a segment only if the sender had waited for at least
     that timer's minimum.
     """
@@ -103,24 +104,28 @@ def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment,
     syn_count = sum(1 for s in at_sender
                     if s.to_client == retransmitted.to_client and s.flags & SYN)
 
-    acknowledged, highest, recovery_end, probed = 1, 1, 0, False
-    progress_ns, sent_at = at_sender[0].time_ns, dict[int, int]()
+    acknowledged, highest = 1, 1  # sequence numbers: of what is acknowledged, and of what was sent
+    recovery_end = 0  # retransmissions up to here follow from an earlier one, by a timer
+    has_probed = False  # since the last acknowledgement
+    progress_ns = at_sender[0].time_ns  # when data last left or was acknowledged
+    sent_ns = dict[int, int]()  # when each segment last left, by its sequence number
     cause: str | None = None
     for segment in at_sender:
         if segment.to_client != retransmitted.to_client:
             if segment.ack is not None and segment.ack > acknowledged:
-                acknowledged, progress_ns, probed = segment.ack, segment.time_ns, False
+                acknowledged, progress_ns, has_probed = segment.ack, segment.time_ns, False
             continue
         if segment.flags & SYN or segment.end_with_fin == segment.seq:
             continue
 
-        if segment.seq in sent_at and segment.end_with_fin <= highest:
-            waited_ms = (segment.time_ns - sent_at[segment.seq]) / 1e6
+        if segment.seq in sent_ns and segment.end_with_fin <= highest:
+            waited_ms = (segment.time_ns - sent_ns[segment.seq]) / 1e6
             idle_ms = (segment.time_ns - progress_ns) / 1e6
-            head_ms = (segment.time_ns - sent_at.get(acknowledged, segment.time_ns)) / 1e6
-            is_due = idle_ms >= 2 * round_trip_ms - _CLOCK_MS or head_ms >= timeout_ms
-            if segment.end_with_fin == highest and not probed and is_due:
-                cause, probed = PROBE, True
+            oldest_ns = sent_ns.get(acknowledged, segment.time_ns)  # of what is not acknowledged
+            oldest_ms = (segment.time_ns - oldest_ns) / 1e6
+            is_due = idle_ms >= 2 * round_trip_ms - _CLOCK_MS or oldest_ms >= timeout_ms
+            if segment.end_with_fin == highest and not has_probed and is_due:
+                cause, has_probed = PROBE, True
             elif segment.seq <= acknowledged and waited_ms >= timeout_ms:
                 cause, recovery_end = RETRANSMISSION_TIMER, highest
             elif (segment.seq <= acknowledged == 1 and waited_ms >= _FALLBACK_TIMER_MS
@@ -131,6 +136,6 @@ def _data_cause(at_sender: tuple[Segment, ...], retransmitted: Segment,
             if segment is retransmitted:
                 return cause
 
-        sent_at[segment.seq] = progress_ns = segment.time_ns
+        sent_ns[segment.seq] = progress_ns = segment.time_ns
         highest = max(highest, segment.end_with_fin)
     return None

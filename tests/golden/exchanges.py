@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterable, Iterator
 
 from firstflight.net.headers import ACK, FIN, PUSH, RST, SYN
 from firstflight.net.segments import Segment
-from firstflight.wire.exchange import (Exchange, bandwidth_behind, clock_phase_ns, round_trip_ns,
-                                       observed_rtt_ms, server_rtt_us)
+from firstflight.wire.exchange import (Exchange, bandwidth_after_burst, clock_phase_ns,
+                                       observed_rtt_ms, round_trip_ns, server_rtt_us)
 from firstflight.wire.messages import find_messages
 from firstflight.wire.retransmissions import explain_retransmissions
 from firstflight.workloads.trace.view import METRICS, View, read_view, view_of
@@ -340,15 +340,15 @@ def _lines(seen: Exchange) -> Iterator[str]:
             yield f"  {name}: {_numbers(segments)}"
     for name, value in (
             ("latency, ms", seen.latency_ms), ("kbit/s", seen.bandwidth_kbps),
-            ("kbit/s behind one", bandwidth_behind(seen, 1)),
-            ("kbit/s behind two", bandwidth_behind(seen, 2)),
+            ("kbit/s behind one", bandwidth_after_burst(seen, 1)),
+            ("kbit/s behind two", bandwidth_after_burst(seen, 2)),
             ("RTT over 80 and 800 kbit/s, ms", observed_rtt_ms(seen, 80, 800)),
             ("RTT over 12.151 and 80 kbit/s, ms", observed_rtt_ms(seen, 12.151, 80)),
             ("the server's RTT, µs", server_rtt_us(seen)), ("phase, ns", clock_phase_ns(seen)),
             ("the client's round trip, ns", round_trip_ns(seen.at_client, to_client=False)),
             ("the server's round trip, ns", round_trip_ns(seen.at_server, to_client=True)),
             ("messages", find_messages(seen, False)), ("over TLS", find_messages(seen, True)),
-            ("after the first", find_messages(seen, False, before=1))):
+            ("after the first", find_messages(seen, False, earlier_requests=1))):
         if value is not None:
             yield f"  {name}: {round(value, 6) if isinstance(value, float) else value}"
 

@@ -9,9 +9,9 @@ from bisect import bisect_left, insort
 
 import numpy
 
+from firstflight.net.path import NEVER
 from firstflight.wire.capture.pcapng import Numbers
 
-NEVER = 1 << 62  # ns: in place of a time
 Hole = tuple[int, int, int]  # begin, end, and the number of the loss that made it
 
 

@@ -12,10 +12,9 @@ from typing import NamedTuple
 import numpy
 
 from firstflight.net.headers import ACK, FIN, MSS, OPTION_SACK, RST, SYN
-from firstflight.net.path import LEAST_TIMEOUT_US
+from firstflight.net.path import LEAST_TIMEOUT_US, NEVER
 from firstflight.net.segments import MS
-from firstflight.wire.capture.byte_ranges import (NEVER, Hole, add_hole, count_covering,
-                                                  first_arrivals)
+from firstflight.wire.capture.byte_ranges import Hole, add_hole, count_covering, first_arrivals
 from firstflight.wire.capture.conversations import Endpoints, TcpPackets
 from firstflight.wire.capture.direction import LinkDirection
 from firstflight.wire.capture.pcapng import Flags, Numbers

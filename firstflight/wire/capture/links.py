@@ -11,6 +11,7 @@ import numpy
 
 from firstflight.net.headers import ICMPV6, UDP
 from firstflight.net.link import Link
+from firstflight.net.path import NEVER
 from firstflight.wire.capture.direction import WINDOW_NS, LinkDirection, highest_kbps, queue_lengths
 from firstflight.wire.capture.fields import Headers
 from firstflight.wire.capture.misplaced import FEW, note_misplaced
@@ -35,7 +36,7 @@ _LEAST_HOUSEKEEPING_TYPE = 130
 _LEAST_TYPE = 0x600  # a smaller number is the length of a frame of 802.3, as of the spanning tree
 # EtherTypes of ARP, of LLDP, and of the frames with which controllers of OpenFlow find links.
 _HOUSEKEEPING_ETHERTYPES = (0x0806, 0x88CC, 0x8942)
-_NEVER = 1 << 62  # ns
+
 _MOST_HOUSEKEEPING = 12  # packets that a kernel sends without a program on a new device
 
 
@@ -131,7 +132,7 @@ def _down_ns(device: Device) -> list[tuple[int, int]]:
     """When a device was down after it had been up: from and to, ns."""
     first_up = next((place for place, state in enumerate(device.states) if state.is_up), 0)
     states = device.states[first_up:]
-    ends_ns = [*(state.time_ns for state in states[1:]), _NEVER]
+    ends_ns = [*(state.time_ns for state in states[1:]), NEVER]
     return [(state.time_ns, end_ns) for state, end_ns in zip(states, ends_ns) if not state.is_up]
 
 
@@ -355,7 +356,7 @@ def _compare_packets(link: LinkDirection, modelled: Link, came: LinkDirection) -
     """
     # Only packets that came before the first one that was discarded with the link are compared:
     # from then on the queue held packets that never left.
-    end_ns = came.packets.queued_ns[came.packets.is_discarded].min(initial=_NEVER)
+    end_ns = came.packets.queued_ns[came.packets.is_discarded].min(initial=NEVER)
     came = came.select((came.packets.number != 0) & (came.packets.queued_ns < end_ns)
                        & ~_dropped_while_down(came, link.down_ns))
     if came.packets.size > MOST_JUDGED:  # later packets have no effect on the first ones

@@ -9,6 +9,7 @@ from itertools import pairwise
 
 import numpy
 
+from firstflight.net.path import NEVER
 from firstflight.net.tc import FULL_FRAME_BYTES, TICK_NS
 from firstflight.wire.capture.direction import LinkDirection, most_bytes
 from firstflight.wire.capture.pcapng import Capture, Device, DeviceState
@@ -30,7 +31,7 @@ _USUAL_BURST_BYTES = 15_000  # Mininet's
 _SHORT_NS = 100_000_000  # the time in which a burst passes
 _HIDING = 0.5  # share of the bytes sent: a burst from this share on hides the rate
 _MOST_COMMAND = 90  # characters
-_NEVER = 1 << 62  # ns
+
 _BY_OVS = "(ovs-vswitchd "  # in a line on a command that the kernel refused: Open vSwitch ran it
 
 
@@ -90,7 +91,7 @@ def _note_replaced(link: LinkDirection, settings: Sequence[DeviceSetting]) -> No
         end = place
         while end < len(settings) and not removed <= _keys(settings[end]):
             end += 1
-        until_ns = settings[end].time_ns if end < len(settings) else _NEVER
+        until_ns = settings[end].time_ns if end < len(settings) else NEVER
         came_without = int(((queued_ns >= after.time_ns) & (queued_ns < until_ns)).sum())
         instead = _most_used(settings[place:end], link)
         if not came_without or not _limited(before) - _limited(instead):

@@ -28,20 +28,20 @@ TICK_EARLY_NS, TICK_LATE_NS = 250, 1_000
 class Pauses(NamedTuple):
     """How long a server and a client are to wait after a packet has come.
 
-    A host has one pause, or several, any of which may follow a request.
+    A host has one pause, or several of which any one may follow a request. A pause of 0 is none.
     """
 
     server_ns: int | Collection[int] = 0
     client_ns: int | Collection[int] = 0
-    late_ns: int = PAUSE_LATE_NS  # how much longer a pause may be
+    late_ns: int = PAUSE_LATE_NS  # how much longer than requested a pause may be
 
     def is_over(self, to_client: bool, now: int, came: Sequence[int]) -> bool:
         """Whether a pause that began when a packet came is over now.
 
         to_client: whether the server waits. came: when packets came, ns, ascending.
         """
-        given = self.server_ns if to_client else self.client_ns
-        for pause_ns in (given,) if isinstance(given, int) else given:
+        pauses_ns = self.server_ns if to_client else self.client_ns
+        for pause_ns in (pauses_ns,) if isinstance(pauses_ns, int) else pauses_ns:
             latest = now - pause_ns
             first = bisect_left(came, latest - self.late_ns)
             if pause_ns > 0 and first < len(came) and came[first] <= latest:
@@ -50,9 +50,9 @@ class Pauses(NamedTuple):
 
 
 class _Departure(NamedTuple):
-    """Data that left together, call after call."""
+    """Data that left for one reason: one write after the other, without a wait between them."""
 
-    time_ns: int  # when the first segment left
+    time_ns: int  # when the first segment left, with data or without
     data: tuple[Segment, ...]
 
 
@@ -71,16 +71,17 @@ def find_uncaused_of(segments: Iterable[Segment], to_client: bool, tick_ns: int,
                      pauses: Pauses = Pauses(), more_ns: int = 0) -> tuple[Segment, ...]:
     """The data that one host sent without a reason: the server if to_client, else the client.
 
-    segments: at that host, in order of time. They are those of one connection, or of several if a
-    packet on one lets a program send on another. more_ns: how much later than others this host may
-    send.
+    segments: at that host, in order of time, of one connection, or of several if a packet on one
+    lets a program send on another. more_ns: how much later this host may send than SERVER_LATE_NS
+    or CLIENT_LATE_NS after a cause.
     """
     late_ns = (SERVER_LATE_NS if to_client else CLIENT_LATE_NS) + more_ns
     found: list[Segment] = []
     for departure in _unprompted(segments, to_client, late_ns, pauses=pauses):
         is_timed = is_near_tick(departure.time_ns - tick_ns)
         for segment in departure.data:
-            # An acknowledgement by a finer timer (tcp_compressed_ack_kick) may just have left.
+            # If the departure began with an acknowledgement by a finer timer
+            # (tcp_compressed_ack_kick), its data may have left at a tick shortly after.
             is_timed = is_timed or is_near_tick(segment.time_ns - tick_ns)
             if not is_timed:
                 found.append(segment)
@@ -88,7 +89,7 @@ def find_uncaused_of(segments: Iterable[Segment], to_client: bool, tick_ns: int,
 
 
 def is_near_tick(since_ns: int) -> bool:
-    """Whether a timer may have sent data that left so long after a tick of the kernel's clock."""
+    """Whether a timer may have sent data that left this time after a tick of the kernel's clock."""
     return (since_ns + TICK_EARLY_NS) % MS <= TICK_EARLY_NS + TICK_LATE_NS
 
 
@@ -113,7 +114,7 @@ def _unprompted(segments: Iterable[Segment], to_client: bool, late_ns: int,
 
         caused_ns = now
         if segment.payload_bytes and not is_explained:
-            # Behind an acknowledgement by a timer, data of its own pause may leave.
+            # After an acknowledgement that a timer sent, data may leave since its pause is over.
             is_explained = pauses.is_over(to_client, now, came)
             if not is_explained:
                 data.append(segment)

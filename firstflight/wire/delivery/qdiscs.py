@@ -1,7 +1,7 @@
 """Computes what qdiscs do: netem's losses and delays, and when packets leave a bottleneck.
 
-netem computes with whole numbers (net/sched/sch_netem.c), so that its arithmetic can be repeated
-to the nanosecond. Its random numbers follow from the qdisc's seed.
+netem computes with whole numbers (net/sched/sch_netem.c), so its arithmetic can be repeated to the
+nanosecond. Its random numbers follow from the qdisc's seed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from firstflight.net.tc import (FULL_FRAME_BYTES, HTB_CEILING_BURST_BYTES, MOST_
                                 htb_ticks, probability)
 from firstflight.net.waiting import LATE_NS
 
-_MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: what tabledist takes
+_MOST_JITTER_NS = 0x7FFFFFFF  # netem_change: tabledist takes no more
 _TABLE_SCALE = 8192  # NETEM_DIST_SCALE
 
 
 def arrival_times(link: Link, left_ns: Sequence[int], table: Sequence[int]) -> list[int | None]:
-    """When each packet arrives at the bottleneck, ns; None for one that random loss takes.
+    """When each packet arrives at the bottleneck, ns; None for a packet that random loss takes.
 
-    left_ns: when the packets left, in order. table: netem's normal distribution, used if there is
-    jitter.
+    left_ns: when the packets left, in order. table: netem's normal distribution; it is used if
+    there is jitter.
     """
     propagation_ns = delay_ns(link.delay_ms) + LATE_NS
     if not (link.loss_percent or link.jitter_ms):
@@ -44,7 +44,10 @@ def arrival_times(link: Link, left_ns: Sequence[int], table: Sequence[int]) -> l
 
 
 def random_numbers(seed: int) -> Iterator[int]:
-    """The 32-bit random numbers of a seed (prandom_seed_state, prandom_u32_state)."""
+    """The 32-bit random numbers of a seed (prandom_seed_state, prandom_u32_state).
+
+    Four shift registers make each number together.
+    """
     mixed = (seed >> 32 ^ seed << 10 ^ seed) & MOST_U32
     one, two, three, four = (mixed + least if mixed < least else mixed
                              for least in (2, 8, 16, 128))
@@ -57,7 +60,7 @@ def random_numbers(seed: int) -> Iterator[int]:
 
 
 def _losses(link: Link, numbers: Iterator[int]) -> Iterator[bool]:
-    """Whether random loss takes the next packet (loss_event)."""
+    """Yields for each packet whether random loss takes it (loss_event)."""
     if not link.loss_percent:
         while True:
             yield False
@@ -79,29 +82,34 @@ def _losses(link: Link, numbers: Iterator[int]) -> Iterator[bool]:
 
 
 def _deviation_ns(jitter_ns: int, numbers: Iterator[int], table: Sequence[int]) -> int:
-    """How far one delay is from the mean (tabledist); C's division rounds towards zero."""
+    """How far one delay is from the mean (tabledist).
+
+    It is jitter_ns × a number drawn from the table / _TABLE_SCALE, rounded as the kernel does: the
+    whole multiples of the scale apart from the rest, and the rest to the nearest number.
+    """
     if not jitter_ns:
         return 0
     drawn = table[next(numbers) % len(table)]
-    part = jitter_ns % _TABLE_SCALE * drawn
-    rounded = (abs(part) + _TABLE_SCALE // 2) // _TABLE_SCALE
-    return (rounded if part >= 0 else -rounded) + jitter_ns // _TABLE_SCALE * drawn
+    rest = jitter_ns % _TABLE_SCALE * drawn
+    # C divides towards zero, and Python down.
+    rounded = (abs(rest) + _TABLE_SCALE // 2) // _TABLE_SCALE
+    return (rounded if rest >= 0 else -rounded) + jitter_ns // _TABLE_SCALE * drawn
 
 
 # Bottlenecks --------------------------------------------------------------------------
 
-SECOND = 1_000_000_000
-_LONGEST_NS = 60_000_000_000  # HTB limits idle time to this (htb_change_class: mbuffer)
+SECOND = 1_000_000_000  # ns
+_LONGEST_NS = 60_000_000_000  # HTB counts no longer idle time (htb_change_class: mbuffer)
 
 
 class Shaper(Protocol):
     """A bottleneck. Times are in ns, sizes in bytes with the Ethernet header."""
 
     def due(self, arrival: int, size: int) -> int:
-        """When a packet that comes at `arrival` has to leave, after all earlier ones."""
+        """When a packet that comes at the time `arrival` has to leave, after all packets taken."""
 
     def take(self, arrival: int, size: int, left: int) -> None:
-        """Note that a packet left at the time `left`."""
+        """Note that a packet that came at the time `arrival` left at the time `left`."""
 
 
 def shaper(link: Link) -> Shaper:
@@ -114,29 +122,31 @@ def shaper(link: Link) -> Shaper:
 
 
 class Rate:
-    """netem's rate: a packet leaves when it has been serialised after the one before.
+    """netem's rate (netem_enqueue, packet_time_ns): a packet leaves when it has been serialised.
 
-    (netem_enqueue, packet_time_ns.) A guest sets no timer sooner than LEAST_TIMER_NS after another
-    one has fired, and each fires LATE_NS late.
+    Its serialisation begins when that of the packet before it ends. A guest sets no timer sooner
+    than LEAST_TIMER_NS after another one has fired, and each timer fires LATE_NS late.
     """
 
     def __init__(self, rate: int) -> None:
         self.rate = rate  # bytes a second
         self.free = 0  # when the last packet has been serialised
-        self.left = 0  # when that packet left
+        self.left = 0  # when the last packet left
 
     def due(self, arrival: int, size: int) -> int:
-        arrival = self._noticed(arrival)
-        done = max(arrival, self.free) + size * SECOND // self.rate
-        if done == arrival or done + LATE_NS <= self.left:
-            return max(done, self.left)
-        return max(done, max(arrival, self.left) + LEAST_TIMER_NS) + LATE_NS
+        arrival = self._handling_time(arrival)
+        serialised = max(arrival, self.free) + size * SECOND // self.rate
+        # netem sets no timer for a packet that takes no time, or whose serialisation ends before
+        # the last packet leaves.
+        if serialised == arrival or serialised + LATE_NS <= self.left:
+            return max(serialised, self.left)
+        return max(serialised, max(arrival, self.left) + LEAST_TIMER_NS) + LATE_NS
 
     def take(self, arrival: int, size: int, left: int) -> None:
-        self.free = max(self._noticed(arrival), self.free) + size * SECOND // self.rate
+        self.free = max(self._handling_time(arrival), self.free) + size * SECOND // self.rate
         self.left = left
 
-    def _noticed(self, arrival: int) -> int:
+    def _handling_time(self, arrival: int) -> int:
         """When netem handles a packet: one that comes just after a timer has to wait."""
         return max(arrival, self.left + LEAST_TIMER_NS) if arrival > self.left else arrival
 
@@ -149,12 +159,12 @@ class Scale:
     shift: int
 
     def takes(self, size: int) -> int:
-        """How long it takes to send so many bytes, ns."""
+        """How long it takes to send a packet of this size in bytes, ns."""
         return size * self.factor >> self.shift
 
     @staticmethod
     def for_rate(rate: int) -> Scale:
-        """The scale with as many bits as fit into 32 (psched_ratecfg_precompute__)."""
+        """The scale whose factor has as many bits as fit into 32 (psched_ratecfg_precompute__)."""
         shift = 0
         while (factor := (SECOND << shift) // rate) < 1 << 31 and SECOND << shift < 1 << 63:
             shift += 1
@@ -162,7 +172,7 @@ class Scale:
 
     @staticmethod
     def for_cake(rate: int) -> Scale:
-        """The scale with 34 bits (cake_set_rate)."""
+        """The scale whose factor has at most 34 bits (cake_set_rate)."""
         factor, shift = (SECOND << 34) // max(rate, 64), 34
         while factor >> 34:
             factor, shift = factor >> 1, shift - 1
@@ -170,12 +180,15 @@ class Scale:
 
 
 class TokenBucket:
-    """tbf with a burst of one full packet (tbf_dequeue). Its tokens are nanoseconds."""
+    """tbf with a burst of one full packet (tbf_dequeue). Its tokens are nanoseconds.
+
+    The burst is the one that testbed.network.shaping sets.
+    """
 
     def __init__(self, rate: int) -> None:
         self.scale = Scale.for_rate(rate)
-        self.burst = self.tokens = self.scale.takes(FULL_FRAME_BYTES)  # testbed.network.shaping
-        self.left = 0
+        self.burst = self.tokens = self.scale.takes(FULL_FRAME_BYTES)
+        self.left = 0  # when the last packet left
 
     def due(self, arrival: int, size: int) -> int:
         ready = self.left + self.scale.takes(size) - self.tokens
@@ -187,11 +200,12 @@ class TokenBucket:
 
 
 class Cake:
-    """cake's shaper (cake_advance_shaper): after each packet it waits as long as that one takes."""
+    """cake's shaper (cake_advance_shaper): after each packet it waits for the time that the packet
+    takes."""
 
     def __init__(self, rate: int) -> None:
         self.scale = Scale.for_cake(rate)
-        self.ready = 0
+        self.ready = 0  # when the next packet may leave
 
     def due(self, arrival: int, size: int) -> int:
         return arrival if self.ready <= arrival else self.ready + LATE_NS
@@ -201,14 +215,18 @@ class Cake:
 
 
 class Htb:
-    """HTB with one class (htb_charge_class): a packet leaves while neither bucket is overdrawn."""
+    """HTB with one class (htb_charge_class): a packet leaves while neither bucket is overdrawn.
+
+    One bucket is the rate's, the other one the ceiling's, which is the same rate. Tokens are
+    nanoseconds.
+    """
 
     def __init__(self, rate: int, burst_bytes: int) -> None:
         self.scale = Scale.for_rate(rate)
         self.bursts = [htb_ticks(rate, size) * TICK_NS
                        for size in (burst_bytes, HTB_CEILING_BURST_BYTES)]
         self.tokens = list(self.bursts)
-        self.left = 0
+        self.left = 0  # when the last packet left
 
     def due(self, arrival: int, size: int) -> int:
         ready = self.left + max(0, -min(self.tokens))

@@ -20,7 +20,7 @@ from firstflight.runs.results.cells import grouped
 from firstflight.setting.draws import NOT_DRAWN
 from firstflight.testbed.hosts.tls_records import sealed_sizes
 from firstflight.wire.exchange import Exchange, read_exchange
-from firstflight.wire.flights import acknowledged_and_offered
+from firstflight.wire.flights import acknowledgements_and_window_ends
 from firstflight.workloads.fetch.figures.figure import Analysis, heading
 from firstflight.workloads.fetch.record.record import Record, own_window
 from firstflight.workloads.fetch.scenario.scenario import Figure
@@ -203,7 +203,8 @@ def _timeline(record: Record, exchange: Exchange, title: str, to_ms: float, to_b
                   for segment, ms in timed)
 
     scale = next((segment.scale for segment in exchange.syns), 0)
-    points, offered = acknowledged_and_offered(exchange.at_server, True, _start_ns(exchange), scale)
+    points, offered = acknowledgements_and_window_ends(
+        exchange.at_server, to_client=True, origin_ns=_start_ns(exchange), scale=scale)
     end_ms = next((ms for ms, byte in points if byte >= end), None)
     acknowledged = "not all acknowledged"
     if end_ms is not None:

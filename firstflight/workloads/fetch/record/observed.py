@@ -17,7 +17,7 @@ from firstflight.setting.server import OWN
 from firstflight.testbed.messages import Drops, Fetch, Response
 from firstflight.wire.delivery.host import Pauses, find_uncaused
 from firstflight.wire.delivery.packet_path import Delivery
-from firstflight.wire.exchange import (Exchange, bandwidth_behind, observed_rtt_ms,
+from firstflight.wire.exchange import (Exchange, bandwidth_after_burst, observed_rtt_ms,
                                            upload_flight)
 from firstflight.wire.flights import split_into_flights
 from firstflight.wire.messages import Early, Messages
@@ -206,9 +206,9 @@ class Observed:
         if self.trial.disorder:
             return None
         if self.trial.htb_burst_bytes:
-            return bandwidth_behind(self.wire, HTB_UNSHAPED_PACKETS)
+            return bandwidth_after_burst(self.wire, HTB_UNSHAPED_PACKETS)
         if self.trial.qdisc == "cake":  # it pauses after a packet, by the packet's length
-            return bandwidth_behind(self.wire, 0)
+            return bandwidth_after_burst(self.wire, 0)
         return self.wire.bandwidth_kbps
 
     @cached_property
