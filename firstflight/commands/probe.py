@@ -100,7 +100,7 @@ def values_of(probed: ProbeResult) -> dict[str, object]:
     iw is the initial window, in segments. Where at_least or at_most is true, it is only a bound of
     the window, whose ends are iw_least and iw_most. What is not known is null.
     """
-    least, most = probed.window_ends
+    least, most = probed.window_range
     has_upper_bound = least is None or (most is not None and most != least)
     return {"iw": most if least is None else least, "at_least": most is None,
             "at_most": has_upper_bound, "iw_least": least, "iw_most": most,
@@ -140,7 +140,7 @@ class OfProbe:
         mean: the number as a condition names it. Raises UndeterminedError where it is not known.
         """
         if mean.column == "iw":
-            least, most = self.probed.window_ends
+            least, most = self.probed.window_range
             possible = QUANTITIES["initcwnd"]
             return least or possible.lowest, most or possible.highest
         value = values_of(self.probed)[mean.column]

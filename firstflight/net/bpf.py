@@ -1,4 +1,4 @@
-"""Filters of packet sockets: classic BPF programs (include/uapi/linux/filter.h)."""
+"""Filters of sockets: classic BPF programs (include/uapi/linux/filter.h)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ Instruction = tuple[int, int, int, int]  # code, jump if true, jump if false, va
 def attach(filtered: socket.socket, program: Sequence[Instruction]) -> None:
     """Set a socket's filter (SO_ATTACH_FILTER with a struct sock_fprog). Raises OSError."""
     code = ctypes.create_string_buffer(b"".join(struct.pack("=HBBI", *step) for step in program))
-    program_at = struct.pack("HL", len(program), ctypes.addressof(code))
-    filtered.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, program_at)
+    sock_fprog = struct.pack("HL", len(program), ctypes.addressof(code))
+    filtered.setsockopt(socket.SOL_SOCKET, _SO_ATTACH_FILTER, sock_fprog)
 
 
 def detach(filtered: socket.socket) -> None:

@@ -1,4 +1,4 @@
-"""Buffers of TCP sockets as trials pin them, in bytes at first and at most."""
+"""The buffers of TCP sockets as trials set them: in bytes, their first and their largest size."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ HEAD_BYTES, SKB_BYTES = 192 + 320, 256  # MAX_TCP_HEADER and skb_shared_info; sk
 
 def buffer_per_segment(mss: int) -> int:
     """Bytes of the send buffer for a segment of the window (tcp_sndbuf_expand)."""
-    most = mss + TIMESTAMP_BYTES + HEAD_BYTES  # what the client's SYN allows, with headers
-    return 2 * ((1 << (most - 1).bit_length()) + SKB_BYTES)
+    # The longest segment that the client's SYN allows, with headers, and rounded up to a power of
+    # two as the kernel allocates memory.
+    longest_bytes = mss + TIMESTAMP_BYTES + HEAD_BYTES
+    allocated_bytes = 1 << (longest_bytes - 1).bit_length()
+    return 2 * (allocated_bytes + SKB_BYTES)
 
 
 BUFFER_PER_SEGMENT = buffer_per_segment(MSS)

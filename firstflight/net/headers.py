@@ -14,12 +14,12 @@ ICMP, TCP, UDP, ICMPV6 = 1, 6, 17, 58
 FIN, SYN, RST, PUSH, ACK, ECE, CWR = 0x01, 0x02, 0x04, 0x08, 0x10, 0x40, 0x80
 OPTION_MSS, OPTION_SCALE, OPTION_SACK_PERMITTED, OPTION_SACK, OPTION_TIMESTAMP = 2, 3, 4, 5, 8
 
-# The headers of a segment: IPv4, TCP and the timestamp option, with padding (RFC 7323).
+# The headers of a segment: Ethernet, IPv4, TCP, and the timestamp option with padding (RFC 7323).
 HEADER_BYTES = ETHERNET_BYTES + 20 + 20 + 12
-# Those of a SYN, whose options are MSS, SACK permitted, timestamp and scale.
+# The headers of a SYN, whose options are MSS, SACK permitted, timestamp and scale.
 SYN_BYTES = ETHERNET_BYTES + 20 + 20 + 20
 MSS = 1448  # Ethernet's 1500 bytes less IPv4, TCP and timestamps
-TIMESTAMP_BYTES = 12  # of the option; an advertised MSS includes them
+TIMESTAMP_BYTES = 12  # of the timestamp option; an advertised MSS includes them
 
 _IPV4_TYPE = IPV4.to_bytes(2, "big")
 _VLANS = (0x8100, 0x88A8)
@@ -42,7 +42,7 @@ class Headers(NamedTuple):
     destination: str
     from_port: int  # 0 for a transport without ports
     to_port: int
-    payload_bytes: int  # behind the transport's header
+    payload_bytes: int  # after the transport's header
     body: bytes  # the captured bytes from the transport's header on
     identification: int  # of IPv4; 0 for IPv6
     # Of TCP, with absolute numbers.
@@ -54,8 +54,8 @@ class Headers(NamedTuple):
 
 
 def network_header(head: bytes) -> tuple[int, int]:
-    """The EtherType behind VLAN tags, and the offset of the network header."""
-    place = 12
+    """The EtherType after up to two VLAN tags, and the offset of the network header."""
+    place = 12  # of Ethernet's type, which a tag precedes
     for _ in range(3):
         kind = int.from_bytes(head[place:place + 2], "big")
         if kind not in _VLANS:
@@ -67,7 +67,7 @@ def network_header(head: bytes) -> tuple[int, int]:
 def headers(head: bytes, frame_bytes: int) -> Headers | None:
     """The headers of a frame. head: its first bytes. frame_bytes: the length of the whole frame.
 
-    None if it is not IP, is a fragment, or was cut before the end of its headers.
+    None if the frame is not IP, is a fragment, or was cut before the end of its headers.
     """
     if head[12:14] == _IPV4_TYPE:  # nearly every packet
         return ip_headers(head, ETHERNET_BYTES, IPV4, frame_bytes)
@@ -77,9 +77,9 @@ def headers(head: bytes, frame_bytes: int) -> Headers | None:
 
 
 def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | None:
-    """The headers of an IP packet that begins at offset `at`, behind any link's header.
+    """The headers of an IP packet that begins at offset `at`, after the header of any link.
 
-    kind: IPV4 or IPV6; None is returned for other EtherTypes.
+    kind: IPV4 or IPV6; for any other EtherType the result is None.
     """
     if kind == IPV4:
         if len(head) < at + _IPV4_BYTES:
@@ -87,7 +87,7 @@ def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | N
         version, length, identification, fragment, protocol, source, destination = \
             _IPV4.unpack_from(head, at)
         begin = at + (version & 15) * 4
-        if begin < at + _IPV4_BYTES or fragment & 0x3FFF:
+        if begin < at + _IPV4_BYTES or fragment & 0x3FFF:  # a fragment follows, or has an offset
             return None
         end = at + length
     elif kind == IPV6:
@@ -108,18 +108,18 @@ def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | N
 
     if not length:  # an offloaded packet of more than 64 kB
         end = frame_bytes
-    body = head[begin:end]  # Ethernet may pad the frame behind the packet
+    body = head[begin:end]  # Ethernet may pad the frame after the packet
     if protocol == TCP:
         if len(body) < _TCP_BYTES:
             return None
         from_port, to_port, seq, ack, length_and_flags, window = _TCP.unpack_from(body)
-        own_bytes = (length_and_flags >> 12) * 4
-        if own_bytes < _TCP_BYTES:
+        header_bytes = (length_and_flags >> 12) * 4
+        if header_bytes < _TCP_BYTES:
             return None
-        # By position, since they are made for every packet of every capture.
+        # Fields by position, for speed: every packet of every capture comes here.
         return Headers(TCP, _address(source), _address(destination), from_port, to_port,
-                       max(0, end - begin - own_bytes), body, identification, seq, ack,
-                       length_and_flags & 0x1FF, window, body[_TCP_BYTES:own_bytes])
+                       max(0, end - begin - header_bytes), body, identification, seq, ack,
+                       length_and_flags & 0x1FF, window, body[_TCP_BYTES:header_bytes])
 
     from_port = to_port = 0
     if protocol == UDP:

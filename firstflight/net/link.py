@@ -1,4 +1,4 @@
-"""Links: what each direction of a path does to packets, as plain data; and netem, which does it.
+"""Links say what each direction of a path does to packets, as plain data; netem does it.
 
 A trial has a path of two links. The testbed installs it (testbed/network/shaping.py), the judge
 computes what it does to each packet (wire/delivery), and the model of TCP runs over it (model/).
@@ -19,10 +19,10 @@ from typing import Any, NamedTuple
 from firstflight.net.netem import NetemOptions, read_options
 from firstflight.net.tc import MOST_U32, TICK_NS, bits, probability, ticks
 
-MANAGED = ("fq_codel", "cake")  # queues that drop before they are full
+MANAGED = ("fq_codel", "cake")  # disciplines whose queues drop before they are full
 ENDLESS = "endless"  # a rate without a limit: JSON has no number for it
-# netem counts the packets that it delays against its limit, so the limit of
-# a delay has to exceed any bandwidth-delay product ever requested.
+# netem counts the packets that it delays against its limit. So the limit of a netem that delays has
+# to exceed any bandwidth-delay product that is ever requested.
 DELAY_LIMIT_PACKETS = 1_000_000
 _PERCENT = 100 / MOST_U32  # the kernel's unit of a probability
 _TICK_MS = TICK_NS / 1e6
@@ -41,13 +41,12 @@ class Link:
     loss_burst: float = 1.0  # mean number of packets lost in a row
     jitter_ms: float = 0.0  # standard deviation of the delay, which is normally distributed
     seed: int = 0  # of the random numbers
-    # The bottleneck's queue: "fifo", "fq_codel" or "cake"; "fq" for a fifo behind a sender that
+    # The bottleneck's queue: "fifo", "fq_codel" or "cake"; "fq" for a fifo after a sender that
     # paces; "netem" for one netem that delays and limits the rate.
     qdisc: str = "fifo"
-    # If not 0, HTB with this burst limits the rate, and the limit of the queue is that of the
-    # delay's netem.
+    # If not 0, HTB with this burst limits the rate, and the queue is in the netem that delays.
     htb_burst_bytes: int = 0
-    # From when to when all packets are lost, since the first packet of a trial.
+    # From when to when all packets are lost, after the first packet of a trial.
     outage_ms: tuple[float, float] = (0.0, 0.0)
 
     def to_json(self) -> dict[str, object]:
@@ -89,7 +88,7 @@ class Path:
 
     @property
     def lossless(self) -> Path:
-        """The path's delays and rates, which alone decide on a transfer while nothing is lost."""
+        """The path with its delays and rates only: a transfer without losses depends on no more."""
         return Path(down=Link(self.down.delay_ms, self.down.rate_kbps, DELAY_LIMIT_PACKETS),
                     up=Link(self.up.delay_ms, self.up.rate_kbps, DELAY_LIMIT_PACKETS))
 
@@ -106,11 +105,11 @@ class NetemParameter(NamedTuple):
 
     name: str  # of the field of Netem
     value: float
-    argument: str  # tc's words for it, used if the value is not 0
+    argument: str  # the parameter in tc's words, used if the value is not 0
     option: str  # the field of NetemOptions that holds `number`
     number: int  # the value in the kernel's unit
-    units: float = 1.0  # the kernel's unit in ours, for messages
-    random: bool = False  # whether netem then draws random numbers
+    kernel_unit: float = 1.0  # one of the kernel's units in the unit of `value`, for messages
+    is_random: bool = False  # whether netem draws random numbers for a value that is not 0
 
 
 @dataclass(frozen=True)
@@ -130,7 +129,7 @@ class Netem:
     seed: int = 0  # of the random numbers; kernels before 6.6 ignore it
 
     kind = "netem"
-    anew = False  # a kernel can change it in place
+    is_renewed = False  # between trials: a kernel can change a netem in place
 
     @staticmethod
     def delaying(link: Link) -> Netem:
@@ -157,33 +156,35 @@ class Netem:
 
         return (
             NetemParameter("delay_ms", self.delay_ms, f"delay {delay_us}us",
-                           option="latency", number=ticks(delay_us), units=_TICK_MS),
+                           option="latency", number=ticks(delay_us), kernel_unit=_TICK_MS),
             # tc takes it as part of the delay. A kernel does not report the distribution.
             NetemParameter("jitter_ms", self.jitter_ms, f"{jitter_us}us distribution normal",
-                           option="jitter", number=ticks(jitter_us), units=_TICK_MS, random=True),
+                           option="jitter", number=ticks(jitter_us), kernel_unit=_TICK_MS,
+                           is_random=True),
             NetemParameter("rate_kbps", self.rate_kbps, f"rate {rate}bit",
-                           option="rate", number=rate // 8, units=8 / 1000),
+                           option="rate", number=rate // 8, kernel_unit=8 / 1000),
             NetemParameter("limit_packets", self.limit_packets, f"limit {self.limit_packets}",
                            option="limit", number=self.limit_packets),
             NetemParameter("loss_percent", loss, f"loss random {loss:g}%",
-                           option="loss", number=probability(loss), units=_PERCENT, random=True),
+                           option="loss", number=probability(loss), kernel_unit=_PERCENT,
+                           is_random=True),
             NetemParameter("burst_begins_percent", begins, f"loss gemodel {begins:g}%",
-                           option="burst_begins", number=probability(begins), units=_PERCENT,
-                           random=True),
+                           option="burst_begins", number=probability(begins), kernel_unit=_PERCENT,
+                           is_random=True),
             NetemParameter("burst_ends_percent", ends, f"{ends:g}%",
-                           option="burst_ends", number=probability(ends), units=_PERCENT,
-                           random=True))
+                           option="burst_ends", number=probability(ends), kernel_unit=_PERCENT,
+                           is_random=True))
 
     @cached_property
-    def random(self) -> bool:
-        """Whether it draws random numbers."""
-        return any(parameter.random and parameter.value for parameter in self.parameters)
+    def is_random(self) -> bool:
+        """Whether netem draws random numbers."""
+        return any(parameter.is_random and parameter.value for parameter in self.parameters)
 
     @property
     def arguments(self) -> str:
-        """The words behind `tc qdisc … netem`."""
+        """The words after `tc qdisc … netem`."""
         words = [parameter.argument for parameter in self.parameters if parameter.value]
-        if self.random:
+        if self.is_random:
             words.append(f"seed {self.seed}")
         return " ".join(words)
 
@@ -192,14 +193,14 @@ class Netem:
         """The options as tc sends them. Raises OSError, as NetemOptions.packed does."""
         numbers: dict[str, Any] = {
             parameter.option: parameter.number for parameter in self.parameters}
-        return NetemOptions(**numbers, seed=self.seed).pack(self.random)
+        return NetemOptions(**numbers, seed=self.seed).pack(self.is_random)
 
     def differences(self, options: bytes) -> Iterator[str]:
         """Where a kernel's report differs from the request, in a few words each."""
         held = read_options(options)
         for parameter in self.parameters:
             if (reported := getattr(held, parameter.option)) != parameter.number:
-                yield (f"{parameter.name} {round(reported * parameter.units, 3):g},"
+                yield (f"{parameter.name} {round(reported * parameter.kernel_unit, 3):g},"
                        f" requested {parameter.value:g}")
 
         for name in _UNUSED:
@@ -207,7 +208,7 @@ class Netem:
                 yield f"netem {name} {value}, requested none"
 
         # Kernels before 6.6 have no seed, and report none.
-        if self.random and held.seed not in (0, self.seed):
+        if self.is_random and held.seed not in (0, self.seed):
             yield f"seed {held.seed}, requested {self.seed}"
 
 

@@ -1,6 +1,6 @@
 """netem's options as a kernel takes and reports them.
 
-Structures from include/uapi/linux/pkt_sched.h.
+Their structures are from include/uapi/linux/pkt_sched.h.
 """
 
 from __future__ import annotations
@@ -29,12 +29,11 @@ class NetemOptions(NamedTuple):
     jitter: int = 0
     rate: int = 0
     overhead: int = 0
-    # Of Gilbert's model.
-    burst_begins: int = 0
+    burst_begins: int = 0  # of Gilbert's model, as burst_ends
     burst_ends: int = 0
     reorder: int = 0
     corrupt: int = 0
-    # Computed from the ticks of older kernels, which report nothing else.
+    # Of older kernels, which report ticks only, both are computed from these.
     latency_ns: int = 0
     jitter_ns: int = 0
     seed: int = 0
@@ -88,13 +87,13 @@ def read_options(options: bytes) -> NetemOptions:
         has_slots=any(held.get(_SLOT, b"")))
 
 
-def _number(held: dict[int, bytes], kind: int, form: str, otherwise: int) -> int:
-    """The number with which an attribute begins; otherwise, where there is no such attribute.
+def _number(held: dict[int, bytes], kind: int, form: str, absent: int) -> int:
+    """The number with which an attribute begins; `absent` where there is no such attribute.
 
     Raises ValueError if the attribute is too short.
     """
     if kind not in held:
-        return otherwise
+        return absent
     if len(held[kind]) < struct.calcsize(form):
         raise ValueError("an option of netem that is cut")
     number: int = struct.unpack_from(form, held[kind])[0]

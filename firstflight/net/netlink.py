@@ -18,16 +18,16 @@ _TYPE_BITS = 0x3FFF  # of an attribute's type (NLA_TYPE_MASK)
 
 
 class Message(NamedTuple):
-    """One netlink message."""
+    """One netlink message from the kernel."""
 
-    kind: int
+    kind: int  # the type, such as ERROR or DONE
     flags: int
-    number: int  # of the request that it answers, in the sender's list
+    number: int  # of the request that this message answers, as the sender numbered it
     body: bytes
 
 
 def request(kind: int, number: int, body: bytes) -> bytes:
-    """A message that changes something; one that adds an object replaces an existing one."""
+    """A message that changes something. If it adds an object, it replaces an existing one."""
     flags = _REPLACE if kind & _NEW_BITS == _NEW else 0
     return _message(kind, flags, number, body=body)
 
@@ -44,7 +44,7 @@ def _message(kind: int, flags: int, number: int, body: bytes) -> bytes:
 
 
 def messages(received: bytes) -> Iterator[Message]:
-    """The messages of received bytes. Raises ValueError if one is cut."""
+    """The messages in received bytes. Raises ValueError if a message is cut."""
     place = 0
     while place + _HEADER.size <= len(received):
         length, kind, flags, number, _ = _HEADER.unpack_from(received, place)
@@ -58,6 +58,7 @@ def refusal(error: Message) -> tuple[int, str]:
     """The error number of a struct nlmsgerr, and the kernel's words; "" without words."""
     (status,) = struct.unpack_from("=i", error.body)
     words = b""
+    # Attributes follow the refused message, of which only the header is there (_CAPPED).
     if error.flags & _ACK_TLVS and error.flags & _CAPPED:
         words = attributes(error.body[4 + _HEADER.size:]).get(_ERROR_ATTRIBUTE_WORDS, b"")
     return -status, words.rstrip(b"\0").decode(errors="replace")
@@ -85,7 +86,7 @@ def text_attribute(kind: int, value: str) -> bytes:
 
 
 def attributes(raw: bytes) -> dict[int, bytes]:
-    """The payload of each attribute, by its type. Raises ValueError if one is cut."""
+    """The payload of each attribute, by type. Raises ValueError if an attribute is cut."""
     payloads, place = {}, 0
     while place + _ATTRIBUTE.size <= len(raw):
         length, kind = _ATTRIBUTE.unpack_from(raw, place)

@@ -12,7 +12,7 @@ from firstflight.net.segments import MS
 from firstflight.net.tc import TICK_NS, bits, ticks
 
 LEAST_TIMEOUT_US = 200_000  # TCP_RTO_MIN
-# A packet may leave netem a few microseconds after its time.
+# A packet may leave netem so much after its time.
 STAMP_MS = 0.005
 LEAST_TIMER_NS = 501  # between two timers of a guest (TIMER_MIN_DELTA)
 NEVER = 1 << 62  # ns: later than any time, even one since the epoch
@@ -80,12 +80,10 @@ class RoundTrip:
     """A sender's RTT estimate in µs (tcp_rtt_estimator, tcp_set_rto)."""
 
     smoothed_8: int = 0  # 8 times the smoothed RTT (srtt_us)
-    # 4 times the mean deviation, its maximum in this round trip, and the deviation in use
-    # (mdev_us, mdev_max_us, rttvar_us).
-    deviation_4: int = 0
-    worst_4: int = 0
-    variance_4: int = 0
-    least_us: int = NEVER
+    deviation_4: int = 0  # 4 times the mean deviation (mdev_us)
+    worst_4: int = 0  # the largest deviation_4 in this round trip (mdev_max_us)
+    variance_4: int = 0  # 4 times the deviation that the timeout uses (rttvar_us)
+    least_us: int = NEVER  # the smallest measured RTT
 
     def sample(self, us: int, new_round: bool) -> None:
         """Take a measured RTT. new_round: whether it is the first one of a round trip."""
@@ -98,6 +96,7 @@ class RoundTrip:
         error = us - (self.smoothed_8 >> 3)
         self.smoothed_8 += error
         change = abs(error) - (self.deviation_4 >> 2)
+        # A falling RTT raises the deviation by an eighth of the change only.
         self.deviation_4 += change >> 3 if error < 0 < change else change
         if self.deviation_4 > self.worst_4:
             self.worst_4 = self.deviation_4

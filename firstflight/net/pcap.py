@@ -7,13 +7,14 @@ from collections.abc import Iterator
 
 from firstflight.net.headers import ETHERNET_BYTES
 
-SNAP_BYTES = 96  # a tap keeps so much of a packet: Ethernet, IPv4 and TCP with all options
+SNAP_BYTES = 96  # a tap keeps so many of a packet: Ethernet, IPv4 and TCP with all options
 _MAGIC_NS, _LINKTYPE_ETHERNET = 0xA1B23C4D, 1
 HEADER = struct.pack("<IHHiIII", _MAGIC_NS, 2, 4, 0, 0, SNAP_BYTES, _LINKTYPE_ETHERNET)
 RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
 
 
 def has_header(pcap: bytes) -> bool:
+    """Whether a file begins with a file's header, and not with a packet."""
     return pcap.startswith(HEADER[:4])
 
 

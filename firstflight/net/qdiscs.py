@@ -15,7 +15,7 @@ from firstflight.net.tc import HTB_CEILING_BURST_BYTES, MOST_U32, htb_ticks
 
 NEWQDISC, DELQDISC, GETQDISC = 36, 37, 38  # types of messages: RTM_…
 NEWTCLASS, GETTCLASS = 40, 42
-ROOT = 0xFFFFFFFF  # TC_H_ROOT, the parent of a root qdisc, and of a top class
+ROOT = 0xFFFFFFFF  # TC_H_ROOT: the parent of a root qdisc, and of a class at the top
 _TCA_KIND, _TCA_OPTIONS, _TCA_STATS2 = 1, 2, 7
 _TCA_STATS_BASIC, _TCA_STATS_QUEUE = 1, 3
 _TCMSG = struct.Struct("=BxxxiIII")  # family, interface, handle, parent, info
@@ -25,14 +25,15 @@ _QUEUE = struct.Struct("=III")  # struct gnet_stats_queue: packets queued, bytes
 _RATESPEC = struct.Struct("=BBHhHI")  # struct tc_ratespec
 _LINKLAYER_ETHERNET = 1
 _TBF_PARMS, _TBF_RATE64, _TBF_BURST = 1, 4, 6
-_TBF_LIMITS = struct.Struct("=III")  # of struct tc_tbf_qopt, behind its two rates: limit, buffer
+_TBF_LIMITS = struct.Struct("=III")  # struct tc_tbf_qopt after its two rates: limit, buffer, mtu
 _HTB_PARMS, _HTB_INIT, _HTB_RATE64, _HTB_CEIL64 = 1, 2, 6, 7
 _HTB_GLOB = struct.Struct("=5I")  # struct tc_htb_glob: version, rate to quantum, default class
-_HTB_BUFFERS = struct.Struct("=5I")  # of struct tc_htb_opt, behind its rate and ceiling
+# struct tc_htb_opt after its rate and ceiling: buffer, buffer of the ceiling, quantum, level, prio.
+_HTB_BUFFERS = struct.Struct("=5I")
 _FQ_CODEL_LIMIT, _FQ_CODEL_ECN = 2, 4
 (_CAKE_BASE_RATE64, _CAKE_ATM, _CAKE_FLOW_MODE, _CAKE_OVERHEAD, _CAKE_AUTORATE, _CAKE_MEMORY,
  _CAKE_RAW) = 2, 4, 5, 6, 9, 10, 12
-CAKE_FLOWS = 4
+CAKE_FLOWS = 4  # a flow mode: one queue for each connection
 
 
 @dataclass(frozen=True)
@@ -44,11 +45,10 @@ class InstalledQdisc:
     parent: int  # a handle, or ROOT
     kind: str
     options: bytes
-    # Sent so far.
-    bytes: int = 0
-    packets: int = 0
-    drops: int = 0
-    queued: int = 0  # packets in it now
+    bytes: int = 0  # sent so far
+    packets: int = 0  # sent so far
+    drops: int = 0  # packets dropped so far
+    queued: int = 0  # packets in the queue now
 
     @property
     def major(self) -> int:
@@ -61,7 +61,7 @@ class InstalledQdisc:
 
 
 def request(interface: int, number: int, kind: str, options: bytes) -> bytes:
-    """The request to replace qdisc `number:` of an interface; 1 is the root, 2 its child, …"""
+    """The request to replace qdisc `number:` of an interface: 1 is the root, 2 its child, …"""
     parent = ROOT if number == 1 else (number - 1) << 16 | 1
     return (_TCMSG.pack(0, interface, number << 16, parent, 0)
             + text_attribute(_TCA_KIND, kind) + attribute(_TCA_OPTIONS, options))
@@ -84,7 +84,7 @@ def removal(interface: int) -> bytes:
 
 
 def question() -> bytes:
-    """The request for all qdiscs of a namespace; kernels answer no narrower one."""
+    """The request for all qdiscs of a namespace; a kernel cannot be asked for fewer."""
     return _TCMSG.pack(0, 0, 0, 0, 0)
 
 
@@ -117,9 +117,8 @@ class Bucket(NamedTuple):
     ceiling_burst: int
     level: int = 0  # of HTB's class, above 0 if it has children
     limit_bytes: int = 0  # of tbf's queue
-    # Of tbf's second bucket; 0 for none.
-    peak_rate: int = 0
-    mtu: int = 0
+    peak_rate: int = 0  # of tbf's second bucket; 0 for none
+    mtu: int = 0  # of tbf's second bucket; 0 for none
 
 
 def tbf(rate: int, burst_bytes: int, limit_bytes: int) -> bytes:
@@ -168,7 +167,8 @@ def has_htb_class(options: bytes) -> bool:
 
 
 def htb_default(options: bytes) -> int:
-    """The class of packets that no filter classifies; 1 if these are a class's options only."""
+    """The class of packets that no filter classifies; 1 if these are the options of a class only.
+    """
     held = attributes(options)
     if _HTB_INIT not in held:
         return 1

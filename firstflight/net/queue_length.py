@@ -12,8 +12,10 @@ from firstflight.base.words import plain
 from firstflight.net.headers import HEADER_BYTES, MSS
 from firstflight.net.tc import FULL_FRAME_BYTES
 
-# One BDP: slow start can fill the path, and routers are built with about as much.
-AUTO, LEAST_AUTO_PACKETS = "auto", 100
+# AUTO is a queue of one BDP, but at least of LEAST_AUTO_PACKETS. With so much slow start can fill
+# the path, and routers are built with about as much.
+AUTO = "auto"
+LEAST_AUTO_PACKETS = 100
 
 PACKETS = Quantity("queue_packets", "a queue", "packets", 1, 1_000_000, whole=True, head="queue")
 MS = Quantity("queue_ms", "a queue", "ms", 0.01, 60_000, head="queue")
@@ -25,7 +27,7 @@ _BY_UNIT = {"": PACKETS, "ms": MS, "bdp": BDP}
 
 @dataclass(frozen=True)
 class Length(Quantity):
-    """A queue's length. Values are words: "100", "50ms", "1bdp", or AUTO."""
+    """The quantity of a queue's length. Values are words: "100", "50ms", "1bdp", or AUTO."""
 
     def accept(self, value: object) -> str:
         if isinstance(value, (int, float)):
@@ -85,11 +87,10 @@ class Length(Quantity):
 
 
 def packets_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> int:
-    """The number of packets that a queue of this length holds, in full packets, rounded up.
+    """How many full packets a queue of this length holds, rounded up.
 
-    A load's queue_bdp is rounded to the nearest number (LoadSweep.nearest_packets).
-
-    Raises UsageError if it is too long.
+    A load's queue_bdp is rounded to the nearest number instead (LoadSweep.nearest_packets). Raises
+    UsageError if the queue is too long.
     """
     if length.isdigit():
         return int(length)

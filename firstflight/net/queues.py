@@ -57,9 +57,10 @@ def reported_options(kind: str, options: bytes) -> dict[str, int]:
 
 
 def option_differences(kind: str, requested: Mapping[str, int], options: bytes) -> Iterator[str]:
-    """Options that a kernel reports with another value than requested, or than the default.
+    """Options, in words, that a kernel reports with another value than requested or the default.
 
-    requested: values by name, which the kernel has to report. An older kernel may lack others.
+    requested: values by name. The kernel has to report each of them; an older kernel may not report
+    the others.
     """
     reported = reported_options(kind, options)
     for name, value in {**_DEFAULTS.get(kind, {}), **requested}.items():

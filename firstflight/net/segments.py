@@ -23,8 +23,8 @@ from firstflight.net.headers import (ACK, FIN, OPTION_SACK, OPTION_SCALE, OPTION
 CapturedFrame = tuple[int, bytes, int]  # its time in ns, its kept bytes, its length on the wire
 Packets = Union[bytes, Sequence[CapturedFrame]]  # a capture, or the frames parsed from it
 
-# Where recorded sites listen, without TLS and with it: the first of MOST_GROUPS ports. No client
-# has a port below 1024.
+# Recorded sites listen on MOST_GROUPS ports from these on, without TLS and with it. No client has a
+# port below 1024.
 PLAIN_SITE_PORTS, SECURE_SITE_PORTS, MOST_GROUPS = 600, 800, 200
 # Where servers listen, with HTTP and TLS: server.py, then other servers, then recorded sites.
 SECURE_PORTS = frozenset((443, 8443,
@@ -35,7 +35,9 @@ MS = 1_000_000  # nanoseconds
 FORGETS_NS = 999 * MS  # a server keeps a SYN for at least a second of its timers (TCP_TIMEOUT_INIT)
 
 _STAMPS = struct.Struct(">II")
-_ONLY_STAMPS = bytes((1, 1, 8, 10))  # two of padding, then kind and length (RFC 7323, appendix A)
+# How options begin that have only time stamps: two bytes of padding, then kind and length (RFC
+# 7323, appendix A).
+_ONLY_STAMPS = bytes((1, 1, 8, 10))
 _ONLY_STAMPS_BYTES = len(_ONLY_STAMPS) + _STAMPS.size
 _NOTHING: tuple[tuple[int, int], ...] = ()
 _SEQUENCE_SPACE, _HALF = 1 << 32, 1 << 31
@@ -71,7 +73,7 @@ class Segment(NamedTuple):
 
     @property
     def end(self) -> int:
-        """The sequence number after its last byte of data."""
+        """The sequence number after the segment's last byte of data."""
         return self.seq + self.payload_bytes
 
     @property
@@ -109,7 +111,7 @@ class Connection:
 
 
 class RawSegment(NamedTuple):
-    """A segment with its absolute numbers, and with options as bytes."""
+    """A TCP segment with absolute sequence numbers, and with its options as bytes."""
 
     time_ns: int
     to_client: bool  # whether it goes to the side that sent the first SYN
@@ -147,14 +149,15 @@ def read_connections(client_pcap: Packets, server_pcap: Packets
 
     Connections of a port that was used more than once are excluded. Raises CaptureError.
     """
-    ends: dict[tuple[str, int], tuple[list[RawSegment], list[RawSegment]]] = {}
+    # By the client's address and port: the segments at the client, and at the server.
+    by_client: dict[tuple[str, int], tuple[list[RawSegment], list[RawSegment]]] = {}
     for side, packets in enumerate((client_pcap, server_pcap)):
         for packet in _packets(packets, ("client", "server")[side]):
             client = packet.client_address, packet.client_port
-            ends.setdefault(client, ([], []))[side].append(packet)
+            by_client.setdefault(client, ([], []))[side].append(packet)
 
     connections = {}
-    for (address, port), (at_client, at_server) in ends.items():
+    for (address, port), (at_client, at_server) in by_client.items():
         syns = {packet.seq for packet in at_client
                 if packet.flags & SYN and not packet.to_client}
         if len(syns) <= 1:
@@ -206,7 +209,7 @@ def _raw_segment(time_ns: int, frame: bytes, frame_bytes: int) -> RawSegment | N
     to_client = parsed.from_port in SERVER_PORTS
     if not (to_client or parsed.to_port in SERVER_PORTS):
         return None
-    # By position, since they are made for every packet of every capture.
+    # Fields by position, for speed: every packet of every capture comes here.
     return RawSegment(time_ns, to_client, parsed.destination if to_client else parsed.source,
                       parsed.to_port if to_client else parsed.from_port, parsed.seq, parsed.ack,
                       parsed.flags, parsed.window, parsed.options, parsed.payload_bytes,
@@ -235,7 +238,8 @@ def connection_of(port: int, at_client: list[RawSegment], at_server: list[RawSeg
 def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
     """The sequence number of each side's SYN, by direction (True: to the client).
 
-    Without a SYN it is taken to be one below the first number observed.
+    Without a SYN it is taken to be one below the first sequence number of that side. Raises
+    CaptureError if the port was used twice.
     """
     starts: dict[bool, int] = {}
     for to_client in (False, True):
@@ -244,23 +248,23 @@ def initial_numbers(packets: list[RawSegment], port: int) -> dict[bool, int]:
         if len(numbers) > 1 and not to_client:
             raise CaptureError(f"client port {port} was used for more than one connection")
         if numbers:
-            starts[to_client] = numbers.pop() if len(numbers) == 1 else _answer(packets, port)
+            starts[to_client] = numbers.pop() if len(numbers) == 1 else _accepted(packets, port)
         elif sent:
             starts[to_client] = min(sent, key=lambda packet: packet.time_ns).seq - 1
 
     for to_client in (False, True):
-        if to_client not in starts:  # nothing sent: go by what the other side acknowledges
+        if to_client not in starts:  # this side sent nothing: go by what the other acknowledges
             acks = [packet.ack for packet in packets if packet.flags & ACK]
             starts[to_client] = acks[0] - 1 if acks else 0
     return starts
 
 
-def _answer(packets: list[RawSegment], port: int) -> int:
-    """The number of the SYN-ACK that the client acknowledges; the last one where it does none.
+def _accepted(packets: list[RawSegment], port: int) -> int:
+    """The sequence number of the SYN-ACK that the client acknowledges; of the last one if of none.
 
     A server forgets a SYN after its last SYN-ACK (tcp_synack_retries; a minute by default), and
-    answers the client's next one with another number (reqsk_timer_handler, tcp_conn_request).
-    Raises CaptureError where that explains no second number.
+    answers the client's next SYN with another number (reqsk_timer_handler, tcp_conn_request).
+    Raises CaptureError where that does not explain a second number.
     """
     packets = sorted(packets, key=lambda packet: packet.time_ns)
     first_ns: dict[int, int] = {}  # when each number was first observed
@@ -281,7 +285,7 @@ def _answer(packets: list[RawSegment], port: int) -> int:
 
 
 def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
-    """The segment with relative numbers. starts: as of initial_numbers."""
+    """The segment with relative numbers. starts: from initial_numbers."""
     own, other = starts[packet.to_client], starts[not packet.to_client]
     options = packet.options
     if len(options) == _ONLY_STAMPS_BYTES and options.startswith(_ONLY_STAMPS):
@@ -289,7 +293,7 @@ def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
         sacked, scale = _NOTHING, 0
     else:
         stamp, echo, sacked, scale = _read_options(options, other)
-    # By position, since they are made for every packet of every capture.
+    # Fields by position, for speed: every packet of every capture comes here.
     return Segment(packet.time_ns, packet.to_client, packet.client_port,
                    distance(packet.seq, own),
                    distance(packet.ack, other) if packet.flags & ACK else None,

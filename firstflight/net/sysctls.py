@@ -1,7 +1,7 @@
 """The sysctls that may be set, the form of their values, and several of them as one parameter.
 
-Only those that each network namespace has for itself: the others belong to the whole kernel, so
-that two hosts of a network cannot differ in them.
+A sysctl may be set if each network namespace has its own value. Any other belongs to the whole
+kernel, so two hosts of a network could not differ in it.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from types import MappingProxyType
 from firstflight.base.quantity import Word
 from firstflight.base.words import nearest
 
-# Of Linux 7.2: ipv4_net_table in net/ipv4/sysctl_net_ipv4.c, and netns_core_table in
-# net/core/sysctl_net_core.c, without read-only ones. Older kernels refuse those that they lack.
+# The sysctls of Linux 7.2 that can be written: ipv4_net_table in net/ipv4/sysctl_net_ipv4.c, and
+# netns_core_table in net/core/sysctl_net_core.c. An older kernel refuses those that it lacks.
 _TCP = """
     abort_on_overflow adv_win_scale app_win autocorking backlog_ack_defer base_mss
     challenge_ack_limit child_ehash_entries comp_sack_delay_ns comp_sack_nr
@@ -43,9 +43,9 @@ KNOWN = frozenset({*(f"net.ipv4.tcp_{name}" for name in _TCP.split()),
 _VALUE = re.compile(r"[\w,.:-]{1,64}( [\w,.:-]{1,64}){0,3}", re.ASCII)
 BUFFERS = ("net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem")  # least, first and largest size in bytes
 _SIZES = re.compile(r"[1-9]\d{0,9}( [1-9]\d{0,9}){2}", re.ASCII)
-_NAMED = re.compile(r"net\.\w+\.\w+=", re.ASCII)
-NONE = "none"  # all sysctls are as in the rest of the run
-MOST_TOGETHER = 20
+_NAMED = re.compile(r"net\.\w+\.\w+=", re.ASCII)  # how a value begins that has a name of its own
+NONE = "none"  # a value of Sysctls: no sysctl differs from the rest of the run
+MOST_TOGETHER = 20  # sysctls in one value of Sysctls
 
 
 def check(name: str, value: object) -> None:
@@ -101,7 +101,10 @@ class Sysctls(Word):
         return [setting if _NAMED.match(setting) else f"{name}={setting}" for setting in settings]
 
     def together(self, values: Sequence[str]) -> tuple[str, ...]:
-        """Every combination of values of different names; values of several names stay."""
+        """Every combination of values with different names.
+
+        Where a value has several names already, or is NONE, all values stay as they are.
+        """
         if any(value == NONE or "+" in value for value in values):
             return tuple(values)
 
@@ -111,9 +114,9 @@ class Sysctls(Word):
         return tuple("+".join(pairs) for pairs in product(*by_name.values()))
 
     def bucket_names(self, values: Sequence[str | float]) -> tuple[list[str], str]:
-        """The names of the buckets and of their axis.
+        """A name for the bucket of each value, and the name of their axis.
 
-        If all values are of one sysctl, the axis has its name; else the name is in each bucket.
+        If all values set the same one sysctl, the axis has its name; else each bucket has the name.
         """
         settings = [settings_of(str(value)) for value in values]
         names = set[str]().union(*settings)
@@ -145,14 +148,8 @@ def words_of(settings: Mapping[str, str]) -> str:
     return "+".join(f"{name}={value}" for name, value in settings.items()) or NONE
 
 
-def without(words: str, name: str) -> str:
-    """The value of Sysctls without one of them."""
-    kept = {known: value for known, value in settings_of(words).items() if known != name}
-    return words_of(kept)
-
-
 def shared_and_varied(values: Sequence[str]) -> tuple[dict[str, str], tuple[str, ...]]:
-    """The sysctls that are alike in all values of Sysctls, and the values without these."""
+    """The sysctls that are alike in all values of Sysctls, and the values without these sysctls."""
     first, *others = map(settings_of, values)
     shared = dict(first)
     for settings in others:
@@ -160,6 +157,6 @@ def shared_and_varied(values: Sequence[str]) -> tuple[dict[str, str], tuple[str,
 
     varied = []
     for settings in (first, *others):
-        own = {name: value for name, value in settings.items() if name not in shared}
-        varied.append(words_of(own))
+        not_shared = {name: value for name, value in settings.items() if name not in shared}
+        varied.append(words_of(not_shared))
     return shared, tuple(varied)

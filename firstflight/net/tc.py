@@ -23,7 +23,7 @@ def ticks(microseconds: int) -> int:
 
 
 def htb_ticks(rate: int, size_bytes: int) -> int:
-    """How many ticks it takes to send so many bytes, at least one (tc_calc_xmittime).
+    """How many ticks it takes to send size_bytes, at least one (tc_calc_xmittime).
 
     rate: bytes a second.
     """

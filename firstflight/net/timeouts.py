@@ -1,6 +1,6 @@
-"""How long TCP itself goes on where packets are lost. Deadlines of trials follow it.
+"""How long TCP itself goes on where packets are lost. A trial's deadline is later than that.
 
-In virtual time a deadline costs nothing: a waiting guest's clock skips idle time.
+In virtual time a late deadline costs nothing: the clock of a waiting guest skips idle time.
 """
 
 from __future__ import annotations
@@ -16,5 +16,5 @@ TIMER_S = 0.4
 
 
 def longest_s(sent_bytes: float, rtt_ms: float, mss: int = MSS) -> float:
-    """Seconds in which TCP delivers data or gives up, even if each segment needs its timer."""
+    """Seconds in which TCP delivers data or gives up, even if each segment needs a timer."""
     return GIVES_UP_S + math.ceil(sent_bytes / mss) * (TIMER_S + 2 * rtt_ms / 1000)

@@ -1,4 +1,4 @@
-"""Exact waiting, while sockets are watched: other timers of a guest do not shorten it."""
+"""Waits exactly while sockets are watched: other timers of a guest do not shorten the wait."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import time
 
 # Each timer of a guest is late by so much, netem's included (qdisc_watchdog, itimer_next_event).
 LATE_NS = 1
-LONG_WAIT_NS, MOST_SLACK_NS = 5_000_000, 100_000_000
+LONG_WAIT_NS = 5_000_000  # longer waits are split in two steps
+MOST_SLACK_NS = 100_000_000  # the most by which the kernel lets select() wait longer
 _TFD_TIMER_ABSTIME = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -28,32 +29,32 @@ class Timer:
     """
 
     def __init__(self) -> None:
-        self.fd = _checked(_libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_CLOEXEC))
-        self.set_to_ns = 0  # 0: it never fires
+        self.fd = _check_result(_libc.timerfd_create(time.CLOCK_MONOTONIC, os.O_CLOEXEC))
+        self.set_to_ns = 0  # when it fires; 0 for never
 
     def set(self, monotonic_ns: int) -> None:
-        """Set the time; 0 for never."""
+        """Set when the timer fires, by the monotonic clock; 0 for never."""
         if monotonic_ns == self.set_to_ns:
             return
 
         self.set_to_ns = monotonic_ns
         seconds, ns = divmod(monotonic_ns, 10**9)
         value = _Itimerspec(interval_s=0, interval_ns=0, s=seconds, ns=ns)
-        _checked(_libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(value), None))
+        _check_result(_libc.timerfd_settime(self.fd, _TFD_TIMER_ABSTIME, ctypes.byref(value), None))
 
     def close(self) -> None:
         os.close(self.fd)
 
 
-def _checked(answer: int) -> int:
-    """The result of a system call. Raises OSError if it failed."""
-    if answer < 0:
+def _check_result(result: int) -> int:
+    """Return the result of a system call. Raises OSError if the call failed."""
+    if result < 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "timerfd")
-    return answer
+    return result
 
 
 def waited_ns(wait_ns: int) -> int:
-    """How long server.py really waits if it has to wait for wait_ns, in ns.
+    """How long server.py really waits, in ns, if it has to wait for wait_ns.
 
     server.py imitates select() on a machine that nothing else wakes: whole microseconds, and a
     thousandth longer (select_estimate_accuracy in fs/select.c). It waits for 99 % of a long time

@@ -27,31 +27,33 @@ from firstflight.net.bpf import attach, detach
 from firstflight.probe.tap import ConnectionTap, Packet
 from firstflight.probe.verdict import ProbedConnection, Response
 
-CONNECT_S, ANSWER_S = 10.0, 15.0  # deadlines: to connect; for the first byte of the response
-RESEND_S = 5.0  # after the last segment: every TCP has retransmitted by then
-# Without a capture a pause of a round trip ends the flight, and of so much on a shorter path.
+CONNECT_S = 10.0  # deadline to connect
+ANSWER_S = 15.0  # deadline for the first byte of the response
+RESEND_S = 5.0  # so long after its last segment every TCP has retransmitted
+# Without a capture the flight ends with a pause of a round trip, or of so much if that is longer.
 LEAST_PAUSE_S = 0.002
-REST_S, MOST_BYTES = 20.0, 4 << 20  # the most of the response that is read after its flight
+REST_S = 20.0  # the most that reading the response takes after its flight
+MOST_BYTES = 4 << 20  # the most of the response that is read after its flight
 ALL_S = 60.0  # deadline for everything, whatever the server does
-# The most bytes of TLS's handshake, and the most packets without an acknowledgement.
-MOST_HANDSHAKE_BYTES, MOST_PACKETS = 1 << 20, 4096
-POLL_S = 0.0005
+MOST_HANDSHAKE_BYTES = 1 << 20  # of TLS's handshake
+MOST_PACKETS = 4096  # that a server may send without an acknowledgement
+POLL_S = 0.0005  # between two looks at the filter's counter
 HEAD_END, MOST_HEAD_BYTES = b"\r\n\r\n", 65536
 SAFE = "/%:@!$&'()*+,;=~?-._[]"  # characters of a path that are sent unquoted
 
-_SO_MEMINFO, _DROPS = 55, 8
+_SO_MEMINFO, _DROPS = 55, 8  # an option of sockets, and the place of SK_MEMINFO_DROPS in it
 _FIN_OR_RST = 0x05
 CLOSED = "closes the connection without an answer"
 THIS_MACHINE = ("is this machine itself: packets over loopback have up to 64 kB, so that no window"
                 " shows; probe the server from another machine")
-# Drops a packet with payload or a FIN. Offsets count from TCP's header.
+# A filter in BPF that drops packets with payload or a FIN. Offsets count from TCP's header.
 _NO_DATA = [(0x30, 0, 0, 12), (0x54, 0, 0, 0xF0), (0x74, 0, 0, 2), (0x07, 0, 0, 0),
             (0x80, 0, 0, 0), (0x1C, 0, 0, 0), (0x15, 0, 3, 0), (0x30, 0, 0, 13),
             (0x45, 1, 0, 1), (0x06, 0, 0, 0xFFFFFFFF), (0x06, 0, 0, 0)]
 
 
 class ProbeFailed(Exception):
-    """The server cannot be reached, or sends nothing that can be judged. The message says why."""
+    """A server cannot be reached, or sends nothing that can be judged. The message says why."""
 
 
 class ProbeNotAllowed(ProbeFailed):
@@ -59,9 +61,9 @@ class ProbeNotAllowed(ProbeFailed):
 
 
 class SocketInfo(NamedTuple):
-    """Fields of struct tcp_info (include/uapi/linux/tcp.h); 0 if the kernel lacks one."""
+    """Fields of struct tcp_info (include/uapi/linux/tcp.h). A field that the kernel lacks is 0."""
 
-    scales: int  # by how many bits windows are shifted: the server's, then this client's
+    scales: int  # by how many bits windows are shifted: 4 bits for the server's, 4 for this host's
     received_mss: int  # of the segments that came
     rtt_us: int
     least_rtt_us: int
@@ -70,10 +72,12 @@ class SocketInfo(NamedTuple):
 
     @property
     def receive_scale(self) -> int:
+        """By how many bits this client's windows are shifted."""
         return self.scales >> 4
 
     @staticmethod
     def of_socket(connection: socket.socket) -> SocketInfo:
+        """Ask the kernel about a socket. Raises OSError."""
         raw = connection.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
         return SocketInfo(*_TCP_INFO.unpack(raw.ljust(_TCP_INFO.size, b"\0")))
 
@@ -196,7 +200,10 @@ def observe(url: SplitResult, capture: bool = True) -> ProbedConnection:
 
 
 def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> ProbedConnection:
-    """As observe. stack: closes what is opened. Raises OSError, ValueError, ProbeFailed."""
+    """Observe a server as observe() does. Raises OSError, ValueError, ProbeFailed.
+
+    stack: whoever closes it closes the sockets that are opened here.
+    """
     deadline = Deadline()
     connection, tap = _connect(url, capture, stack, deadline=deadline)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
@@ -234,7 +241,7 @@ def _observe(url: SplitResult, capture: bool, stack: ExitStack) -> ProbedConnect
 
 
 def _bytes_beyond_flight(packets: Sequence[Packet]) -> int:
-    """Bytes of the first flight and a full segment more; 0 without a capture."""
+    """The bytes of the first flight and of another full segment; 0 without a capture."""
     came = [packet for packet in packets if packet.to_client and packet.payload_bytes]
     largest = max((packet.segment_bytes or packet.payload_bytes for packet in came), default=0)
     return sum(packet.payload_bytes for packet in came) + largest
@@ -242,10 +249,9 @@ def _bytes_beyond_flight(packets: Sequence[Packet]) -> int:
 
 def _connect(url: SplitResult, capture: bool, stack: ExitStack,
              deadline: Deadline) -> tuple[socket.socket, ConnectionTap | None]:
-    """Connect to the first address of the host that accepts.
+    """Connect to the first address of the host that accepts. Raises OSError, ProbeFailed.
 
-    Returns the connection and its tap; None where capturing is not wanted or not allowed. Raises
-    OSError, ProbeFailed.
+    Returns the connection, and its tap: None where capturing is not wanted or not allowed.
     """
     port = url.port or (443 if url.scheme == "https" else 80)
     addresses = socket.getaddrinfo(url.hostname, port, type=socket.SOCK_STREAM)
@@ -306,7 +312,7 @@ def _packets_until_retransmission(tap: ConnectionTap, started: float, deadline: 
                 raise ProbeFailed(f"sends more than {MOST_PACKETS} packets without an"
                                   " acknowledgement")
             if packet.to_client and packet.payload_bytes:
-                if any(_overlap(packet, before) for before in data):
+                if any(_overlap(packet, earlier) for earlier in data):
                     return packets
                 data.append(packet)
                 heard = time.monotonic()
@@ -321,15 +327,18 @@ def _packets_until_retransmission(tap: ConnectionTap, started: float, deadline: 
         tap.wait(0.1)
 
 
-def _overlap(packet: Packet, before: Packet) -> bool:
+def _overlap(packet: Packet, other: Packet) -> bool:
     """Whether two packets share a byte; sequence numbers wrap at 32 bits."""
-    return ((packet.seq - before.seq) % (1 << 32) < before.payload_bytes
-            or (before.seq - packet.seq) % (1 << 32) < packet.payload_bytes)
+    return ((packet.seq - other.seq) % (1 << 32) < other.payload_bytes
+            or (other.seq - packet.seq) % (1 << 32) < packet.payload_bytes)
 
 
 def _count_until_pause(connection: socket.socket, started: float, round_trip_s: float,
                        deadline: Deadline) -> list[tuple[float, int]]:
-    """(ms after the request, segments so far) up to the first pause. Raises ProbeFailed."""
+    """How many segments had come, whenever their number grew, up to the first pause.
+
+    Each as (ms after the request, segments so far). Raises ProbeFailed.
+    """
     counts: list[tuple[float, int]] = []
     first, heard = _drops(connection), started
     pause_s = max(LEAST_PAUSE_S, round_trip_s)
@@ -353,16 +362,16 @@ def _drops(connection: socket.socket) -> int:
     return drops
 
 
-def _read_rest(connection: socket.socket, channel: PlainProbe, enough: int) -> Response:
+def _read_rest(connection: socket.socket, channel: PlainProbe, enough_bytes: int) -> Response:
     """Read on until the response is known to be longer than its flight, or has ended.
 
-    enough: more bytes than these show that it is longer; 0 if that is not known. Raises
-    ProbeFailed, OSError.
+    enough_bytes: a response with more bytes is longer; 0 if the flight's length is not known.
+    Raises ProbeFailed, OSError.
     """
     head, count, ended, is_closed = b"", 0, False, False
     until = min(time.monotonic() + REST_S, channel.deadline.at)
     while not ended and time.monotonic() < until and count < MOST_BYTES:
-        if HEAD_END in head and enough and count > enough:
+        if HEAD_END in head and enough_bytes and count > enough_bytes:
             break
 
         connection.settimeout(max(POLL_S, until - time.monotonic()))
@@ -388,9 +397,9 @@ def _read_rest(connection: socket.socket, channel: PlainProbe, enough: int) -> R
 
 
 def _response_of(head: bytes, count: int, ended: bool) -> Response:
-    """The response by its head. Raises ProbeFailed if that is none of HTTP/1.1.
+    """The response, as its head describes it. Raises ProbeFailed if it has no head of HTTP/1.1.
 
-    head: the first bytes of the response. count, ended: as response_bytes, ended of Response.
+    head: the first bytes of the response. count, ended: as response_bytes and ended of Response.
     """
     if not head:
         raise ProbeFailed(CLOSED)

@@ -1,7 +1,7 @@
 """Captures the packets of one TCP connection of this machine, over IPv4 or IPv6.
 
-A packet socket has a filter for the connection's addresses and ports, so that nobody else's
-packets are read. Needs CAP_NET_RAW.
+A packet socket has a filter for the connection's addresses and ports, so that packets of no other
+connection are read. It needs CAP_NET_RAW.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from firstflight.net.headers import IPV4, IPV6, OPTION_TIMESTAMP, TCP, ip_header
 
 _SO_TIMESTAMPNS = 35
 _SOL_PACKET, _PACKET_VNET_HDR, _PACKET_OUTGOING, _ETH_P_ALL = 263, 15, 4, 3
-_SNAP_BYTES = 256  # all headers
-_VIRTIO = struct.Struct("=BBHHHH")  # struct virtio_net_hdr: flags, kind, head, size, checksum
-# By ARPHRD_ETHER, ARPHRD_LOOPBACK; a packet socket shows no header of other links.
+_SNAP_BYTES = 256  # kept of each packet: all headers
+# struct virtio_net_hdr: flags, how the packet is merged, header length, segment size, checksum.
+_VIRTIO = struct.Struct("=BBHHHH")
+# Bytes of the link's header, by the link's type: ARPHRD_ETHER, ARPHRD_LOOPBACK. A packet socket
+# shows no header of other links.
 _LINK_BYTES = {1: 14, 772: 14}
 _IPV6_BYTES = 40
 
@@ -28,7 +30,7 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Packet(NamedTuple):
-    """One frame."""
+    """One captured frame with a TCP segment, or with several that the kernel merged."""
 
     time_ns: int
     to_client: bool
@@ -37,17 +39,17 @@ class Packet(NamedTuple):
     flags: int
     window: int  # not scaled
     payload_bytes: int
-    segment_bytes: int  # if the frame merges several segments, the bytes of each; else 0
+    segment_bytes: int  # payload of each segment that the frame merges; 0 if it merges none
     stamp: int | None  # from the timestamp option; None without it
 
 
 class ConnectionTap:
-    """Captures one connection from its first packet on, which has to leave after it was opened."""
+    """Captures one connection. It has to be opened before the connection's first packet leaves."""
 
     def __init__(self, family: int, server: tuple[str, int], client_port: int) -> None:
-        """server: its address and port. Raises PermissionError without CAP_NET_RAW."""
+        """server: address and port. Raises PermissionError without CAP_NET_RAW."""
         self.family, self.server_port, self.client_port = family, server[1], client_port
-        self.interface = ""  # by which the first packet left; "" before
+        self.interface = ""  # by which the first packet left; "" until then
         self.socket = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
         self.socket.setsockopt(_SOL_PACKET, _PACKET_VNET_HDR, 1)
         self.socket.setsockopt(socket.SOL_SOCKET, _SO_TIMESTAMPNS, 1)
@@ -63,7 +65,7 @@ class ConnectionTap:
         select.select([self.socket], [], [], seconds)
 
     def packets(self) -> Iterator[Packet]:
-        """The packets that have come since the last call."""
+        """Yield the packets that have come since the last call."""
         while True:
             try:
                 data, control, _, address = self.socket.recvmsg(_VIRTIO.size + _SNAP_BYTES, 256)
@@ -72,8 +74,8 @@ class ConnectionTap:
 
             interface, _, kind, link, *_ = address
             packet = self._packet(data, control, _LINK_BYTES.get(link, 0))
-            # An outgoing packet counts when it leaves, an incoming one when it comes. So each
-            # counts once, even if it passes a bridge of this machine.
+            # A packet to the server counts where it leaves, a packet to the client where it comes
+            # in. So each counts once, even if it passes a bridge of this machine.
             if packet is None or packet.to_client == (kind == _PACKET_OUTGOING):
                 continue
             self.interface = self.interface or interface
@@ -82,9 +84,10 @@ class ConnectionTap:
 
     def _packet(self, data: bytes, control: list[tuple[int, int, bytes]],
                 link_bytes: int) -> Packet | None:
-        """The packet in what the socket received; None if it is not TCP.
+        """The packet in received data; None if it is not TCP.
 
-        control: ancillary data, as the kernel's time stamp. link_bytes: of the link's header.
+        control: ancillary data, which has the kernel's time stamp. link_bytes: the length of the
+        link's header.
         """
         _, merged, _, segment_bytes, _, _ = _VIRTIO.unpack_from(data)
         frame = data[_VIRTIO.size + link_bytes:]
@@ -124,14 +127,13 @@ def connection_filter(family: int, server: tuple[str, int],
                       client_port: int) -> list[Instruction]:
     """A classic BPF program that passes TCP between the server and this client's port.
 
-    Loads are relative to the network header, whatever link carries it (SKF_NET_OFF).
+    Offsets count from the network header, whatever link carries it (SKF_NET_OFF).
     """
     network = -0x100000
     load_byte, load_half_x, load_word, header_x, x_is = 0x30, 0x48, 0x20, 0xB1, 0x01
     equal, give = 0x15, 0x06
     address = socket.inet_pton(family, server[0])
-    words = [int.from_bytes(address[place:place + 4], "big")
-             for place in range(0, len(address), 4)]
+    words = [int.from_bytes(address[at:at + 4], "big") for at in range(0, len(address), 4)]
     is_ipv6 = family == socket.AF_INET6
     protocol_at, source_at, destination_at = (6, 8, 24) if is_ipv6 else (9, 12, 16)
 

@@ -16,43 +16,44 @@ from firstflight.net.headers import SYN
 from firstflight.net.segments import distance
 from firstflight.probe.tap import Packet
 
-LEAST_RATE_S = 0.05  # in less time the speed of the server's time stamps cannot be measured
+LEAST_RATE_S = 0.05  # the speed of a server's time stamps cannot be measured in less time
 
 
 class Response(NamedTuple):
     """The response, as far as it was read."""
 
     status: int
-    location: str  # where it redirects to; "" for nowhere
-    response_bytes: int  # received, with headers, over TLS encrypted
-    ended: bool  # whether that was all
-    size_bytes: int | None  # of the whole response; None if it is not known
+    location: str  # the URL to which it redirects; "" for none
+    response_bytes: int  # received with headers, and encrypted over TLS
+    ended: bool  # whether the response was read to its end
+    size_bytes: int | None  # of the whole response; None if not known
 
 
 class ProbedConnection(NamedTuple):
     """A connection to a server, as probe.client observed it."""
 
     rtt_ms: float
-    segments_before: int  # as in ProbeResult
+    segments_before: int  # that the server sent before the request, for TLS
     window_bytes: int  # offered by the client; 0 if the kernel does not report it
     scale: int  # by how many bits to shift this client's windows
     mss: int  # payload of a full segment, bytes
-    # With a capture: the packets before the request, and those from the request on.
-    before: Sequence[Packet]
-    packets: Sequence[Packet]
+    before: Sequence[Packet]  # with a capture: the packets before the request
+    packets: Sequence[Packet]  # with a capture: the packets from the request on
     captured: bool
-    counts: Sequence[tuple[float, int]]  # without one: (ms after the request, segments so far)
+    # Without a capture: (ms after the request, segments so far), whenever the number grew.
+    counts: Sequence[tuple[float, int]]
     response: Response
 
 
 class Piece(NamedTuple):
     """One segment of the response, as it was on the wire."""
 
-    # Bytes of the response, the end excluded.
-    start: int
-    end: int
+    start: int  # the offset of its first byte in the response
+    end: int  # the offset after its last byte
     time_ms: float  # when it came
-    stamp_ms: float | None  # the server's time stamp; None if the speed of its stamps is not known
+    # When it left by the server's time stamp, in ms from an unknown moment. None without a stamp,
+    # and where the speed of the stamps is not known.
+    stamp_ms: float | None
 
     @property
     def size(self) -> int:
@@ -61,9 +62,9 @@ class Piece(NamedTuple):
 
 @dataclass(frozen=True)
 class ProbeResult:
-    """The first flight."""
+    """What a probe shows of a server's first flight."""
 
-    segments: int
+    segments: int  # of the flight
     payload_bytes: int | None  # None without a capture
     mss: int  # payload of a full segment, bytes
     rtt_ms: float
@@ -88,7 +89,7 @@ class ProbeResult:
         return bool(self.full) and not self.segments_before and self._other_limit is None
 
     @property
-    def window_ends(self) -> tuple[int | None, int | None]:
+    def window_range(self) -> tuple[int | None, int | None]:
         """The least and the most segments that the initial window may have; None if not known."""
         least = max(1, self.segments - self.segments_before)
         if self.unsure:
@@ -118,7 +119,8 @@ class ProbeResult:
     def ends_with_the_response(self) -> bool:
         """Whether the response ends less than a segment after the flight.
 
-        Its last segment, not full, may wait for an acknowledgement (RFC 896).
+        The server may hold a last segment back that is not full, until an acknowledgement comes
+        (RFC 896).
         """
         return self.response_bytes - self._held_bytes < self.mss
 
@@ -134,7 +136,7 @@ class ProbeResult:
 
     @property
     def _held_bytes(self) -> int:
-        """Bytes of the flight, at most so many without a capture."""
+        """The bytes of the flight; without a capture, the most that it can have."""
         return self.payload_bytes or self.segments * self.mss
 
     @property
@@ -152,7 +154,7 @@ class ProbeResult:
 
     @property
     def _least_window(self) -> str:
-        """What a flight proves that something else than the window limited."""
+        """What the flight shows of the window although something else limited it, in words."""
         least = max(1, self.segments - self.segments_before)
         grown = ""
         if self.segments_before:
@@ -173,7 +175,8 @@ def judge_probe(observed: ProbedConnection) -> ProbeResult:
 def _judge_counts(observed: ProbedConnection) -> ProbeResult:
     """The first flight of a probe without a capture."""
     response = observed.response
-    drained_ms, count = observed.counts[-1][0] - observed.counts[0][0], observed.counts[-1][1]
+    (first_ms, _), (last_ms, count) = observed.counts[0], observed.counts[-1]
+    drained_ms = last_ms - first_ms
     if response.ended:  # the counter includes a FIN without data
         count = min(count, math.ceil(response.response_bytes / observed.mss))
     return ProbeResult(
@@ -194,9 +197,13 @@ def _judge_packets(observed: ProbedConnection) -> ProbeResult:
     last = max(pieces, key=lambda piece: piece.end)
     end = last.end
     lost = round((end - sum(piece.size for piece in pieces)) / mss)
-    # A loss probe repeats the last segment only if there is no new data (tcp_send_loss_probe).
-    had_more = following is None or len(pieces) == 1 or (
-        following.start < last.start or following.start >= end and following.size == mss)
+    # Whether the server had more data than the flight. A loss probe repeats the last segment only
+    # if there is no new data (tcp_send_loss_probe).
+    had_more = following is None or len(pieces) == 1
+    if following is not None and not had_more:
+        repeats_earlier = following.start < last.start
+        is_new_and_full = following.start >= end and following.size == mss
+        had_more = repeats_earlier or is_new_and_full
 
     response = observed.response
     return ProbeResult(
@@ -208,9 +215,10 @@ def _judge_packets(observed: ProbedConnection) -> ProbeResult:
 
 def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None
               ) -> Iterator[Piece]:
-    """The segments of the response; frames that merge several are split again.
+    """The segments of the response. Frames that merge several segments are split again.
 
-    first: absolute sequence number of the response's first byte. stamps_per_ms: None if not known.
+    first: the absolute sequence number of the response's first byte. stamps_per_ms: the speed of
+    the server's time stamps, None if not known.
     """
     for packet in packets:
         if not packet.to_client or packet.flags & SYN:
@@ -230,9 +238,9 @@ def pieces_of(packets: Sequence[Packet], first: int, stamps_per_ms: float | None
 def flight(pieces: Sequence[Piece], rtt_ms: float) -> tuple[list[Piece], Piece | None]:
     """The segments of new data before the first retransmission, and the segment after them or None.
 
-    A timer's probe does not count: it comes alone, a round trip after the others. But if the
-    segment before it was not full, the server had nothing more to send, and its program wrote
-    later.
+    A probe that a timer sends is not one of them: it comes alone, a round trip after the others.
+    But if the segment before it was not full, it is no probe: the server had nothing more to send
+    then, and its program wrote later.
     """
     segments: list[Piece] = []
     following = None
@@ -243,19 +251,21 @@ def flight(pieces: Sequence[Piece], rtt_ms: float) -> tuple[list[Piece], Piece |
         segments.append(piece)
 
     if len(segments) > 1:
-        before, last = segments[-2:]
+        previous, last = segments[-2:]
         mss = max(piece.size for piece in segments)
-        if _apart_ms(before, last) >= rtt_ms and before.size == mss:
+        if _ms_between(previous, last) >= rtt_ms and previous.size == mss:
             following = segments.pop()
     return segments, following
 
 
-def _apart_ms(before: Piece, after: Piece) -> float:
-    """The time between two segments: by the server's clock if known, since slow links delay them.
+def _ms_between(earlier: Piece, later: Piece) -> float:
+    """The time between two segments in ms: by the server's clock if known, else by this client's.
+
+    A slow link delays the later segment, which this client's clock would count.
     """
-    if before.stamp_ms is not None and after.stamp_ms is not None:
-        return after.stamp_ms - before.stamp_ms
-    return after.time_ms - before.time_ms
+    if earlier.stamp_ms is not None and later.stamp_ms is not None:
+        return later.stamp_ms - earlier.stamp_ms
+    return later.time_ms - earlier.time_ms
 
 
 def _stamps_per_ms(packets: Sequence[Packet]) -> float | None:

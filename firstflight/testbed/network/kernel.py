@@ -69,7 +69,7 @@ class NodeKernel:
             index = self.index(port.name)
             present = self.kinds.get(port.name, ())
             same_kinds = all(now == requested for now, requested in zip(present, port.kinds))
-            is_renewed = any(qdisc.anew for qdisc in port.qdiscs)
+            is_renewed = any(qdisc.is_renewed for qdisc in port.qdiscs)
             # A qdisc's kind cannot be changed in place.
             if present and (is_renewed or not same_kinds or not port.kinds):
                 removal = qdiscs.DELQDISC, qdiscs.removal(index)

@@ -25,8 +25,8 @@ class Queue:
     # What has to be read back, by the names in net.queues; all other options that it knows have to
     # have Linux's default.
     requested: tuple[tuple[str, int], ...] = ()
-    random = False
-    anew = True  # replaced for each trial: it remembers drops, and what flows may send
+    is_random = False
+    is_renewed = True  # for each trial: it remembers drops, and what flows may send
 
     def differences(self, options: bytes) -> Iterator[str]:
         """How the kernel's report differs. options: the qdisc's."""
@@ -47,8 +47,8 @@ class HtbShaper:
     kind = "htb"
     arguments = "default 1"
     options = qdiscs.HTB_GLOBAL
-    random = False
-    anew = True  # a kernel cannot change one that is there (htb_qdisc_ops)
+    is_random = False
+    is_renewed = True  # for each trial: a kernel cannot change one that is there (htb_qdisc_ops)
 
     @property
     def class_arguments(self) -> str:

@@ -80,7 +80,7 @@ def remembers(path: Path) -> bool:
     """
     ports = *star_ports(path), server_interface(path)
     installed = chain.from_iterable(port.qdiscs for port in ports)
-    return any(qdisc.random or qdisc.anew for qdisc in installed)
+    return any(qdisc.is_random or qdisc.is_renewed for qdisc in installed)
 
 
 @dataclass(frozen=True)

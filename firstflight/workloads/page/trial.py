@@ -26,10 +26,10 @@ OF_SETTING = tuple(
     if row.subject in (NETWORK, TCP, TLS, SERVER) and name not in (
         "initcwnd", "htb_burst_bytes", "rwnd_growth", "early_data_bytes"))
 # The deadline of a page in a browser may not be when TCP gives up: a page that loads itself again
-# would do so a thousand times. It allows for so many requests and certificate chains,
-BROWSED_REQUESTS = 100
-MOST_CHAINS = 50
-BROWSER_S = 60.0  # and so many seconds for lost packets and for the waits of a server.
+# would do so a thousand times. So the deadline allows for what follows.
+BROWSED_REQUESTS = 100  # requests that take turns
+MOST_CHAINS = 50  # certificate chains that are sent
+BROWSER_S = 60.0  # for lost packets, and for the waits of a server
 # Wall time in a guest of a page, and of each of its objects and segments, from runs on two cores.
 GUEST_PAGE_S, GUEST_OBJECT_S, GUEST_SEGMENT_S = 0.08, 0.003, 0.0003
 BROWSER_PAGE_S = 1.5  # wall time that a browser takes in addition

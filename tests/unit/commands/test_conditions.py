@@ -211,7 +211,7 @@ def test_the_window_of_a_probe_has_the_ends_that_are_known(
         name: str, iw: int | None, ends: tuple[int | None, int | None]) -> None:
     probed_window = verdict.judge_probe(probed.PROBES[name])
     values = probe.values_of(probed_window)
-    assert (values["iw_least"], values["iw_most"]) == ends == probed_window.window_ends
+    assert (values["iw_least"], values["iw_most"]) == ends == probed_window.window_range
     least, most = ends
     assert values["iw"] == iw and values["at_least"] is (most is None)
     assert values["at_most"] is (least is None or most not in (None, least))

@@ -285,7 +285,7 @@ def test_qdiscs_that_remember_packets_are_made_anew_for_each_trial(
     """A queue that counts its drops, or a pacer's flows, would tell a trial of the one before."""
     path = replace(STAR, down=replace(STAR.down, **changes))  # type: ignore[arg-type]
     assert shaping.remembers(path) == remembers
-    assert all(qdisc.anew for port in (*star_ports(path), server_interface(path))
+    assert all(qdisc.is_renewed for port in (*star_ports(path), server_interface(path))
                for qdisc in port.qdiscs if not isinstance(qdisc, Netem))
 
 
