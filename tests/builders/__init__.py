@@ -1,1 +1,1 @@
-"""Builders of what several tests need."""
+"""Builders of captures that tests of several rooms need."""

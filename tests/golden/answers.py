@@ -1,13 +1,13 @@
-"""Answers in sentences on data made by hand, each where it turns: which no stored run says.
+"""Answers on records that are built by hand, for sentences that no stored run has.
 
-Of single cells and their reasons, of claims on load, of cliffs, and which window users are
-recommended.
+They are on single cells and their reasons, on claims about load, on cliffs, on the window that
+users are recommended, on pages and on traces. Values lie near where a sentence changes.
 """
 
 from __future__ import annotations
 
 import ssl
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -51,28 +51,32 @@ from tests.unit.fetches.small import FEW_USERS
 
 
 def text() -> str:
-    """A paragraph a case: its name, and a line a sentence."""
+    """A paragraph for each case: its name, and a line for each sentence."""
     lines: list[str] = []
-    for name, said in (*_of_cells(), *reasons.paragraphs(), *page_reasons.paragraphs(),
+    for name, sentences in (*_of_cells(), *reasons.paragraphs(), *page_reasons.paragraphs(),
                        *trace_reasons.paragraphs(),
                        *_of_limits(), *_of_load(), *_of_cliffs(), *_of_users(), *_of_pages(),
                        *page_files.paragraphs(), *_of_traces()):
-        lines += [f"# {name}", *said]
+        lines += [f"# {name}", *sentences]
     return "\n".join(lines) + "\n"
 
 
-def _sentences(of: Answer) -> list[str]:
-    return [of.sentence, *of.notes]
+def _sentences(answer_found: Answer) -> list[str]:
+    return [answer_found.sentence, *answer_found.notes]
 
 
 # Single cells -------------------------------------------------------------------------
 
+# A stored record over 100 ms and 1 Mbit/s.
 ONE = next(record for record in stored_fetches.stored("zhao2019")
            if (record.trial.rtt_ms, record.trial.bandwidth_kbps) == (100, 1000))
 
 
 def cell(initcwnd: int, *total_ms: float, queue_drops: int = 0, **requested: Any) -> CellSetting:
-    """A cell of 60,000 bytes over 100 ms and 1 Mbit/s, with one transfer for each time."""
+    """A cell with a response of 60,000 bytes, and with one repeat for each time.
+
+    requested: other columns of its trials.
+    """
     records = [replace(ONE, total_ms=time_ms, queue_drops=queue_drops,
                        trial=replace(ONE.trial, initcwnd=initcwnd, repeat=repeat,
                                      response_bytes=60_000, **requested))
@@ -80,8 +84,8 @@ def cell(initcwnd: int, *total_ms: float, queue_drops: int = 0, **requested: Any
     return CellSetting(records[0].trial, records)
 
 
-def uploaded(client_initcwnd: int, total_ms: float, **requested: Any) -> CellSetting:
-    """A cell with a request of 30 kB, sent in two flights or in one."""
+def upload_cell(client_initcwnd: int, total_ms: float, **requested: Any) -> CellSetting:
+    """A cell with a request of 30 kB, whose 21 segments leave in one flight or in two."""
     one = cell(10, total_ms, client_initcwnd=client_initcwnd,
                **{"request_bytes": 30_000, **requested})
     trips, flights = (1, "21") if client_initcwnd > 20 else (2, "10+11")
@@ -89,28 +93,30 @@ def uploaded(client_initcwnd: int, total_ms: float, **requested: Any) -> CellSet
                                          link_idle_ms=total_ms) for record in one.records])
 
 
-def drawn(one: CellSetting) -> CellSetting:
-    """The cell with other networks from its second repeat on."""
+def draw_rtt(one: CellSetting) -> CellSetting:
+    """The cell, but from its second repeat on an RTT of 100.5 ms was drawn."""
     return replace(one, records=[replace(record, trial=replace(
         record.trial, drawn_rtt_ms=None if record.trial.repeat == 1 else 100.5))
         for record in one.records])
 
 
 def answered(*cells: CellSetting, is_question: bool = True) -> Answer:
+    """The answer to cells that differ by their window. is_question: as answer_of_cells has it."""
     return answer.answer_of_cells(cells, changes(cells), is_question)
 
 
 def _of_cells() -> Iterator[tuple[str, list[str]]]:
-    made = {
+    cells_of = {
         "three windows": (cell(10, 200.0), cell(20, 160.0), cell(40, 150.0)),
-        "a client's windows": (uploaded(10, 675.0), uploaded(32, 466.0), uploaded(100, 460.0)),
+        "a client's windows": (
+            upload_cell(10, 675.0), upload_cell(32, 466.0), upload_cell(100, 460.0)),
         "a client's windows on two paths": (
-            uploaded(10, 675.0), uploaded(32, 466.0),
-            uploaded(10, 675.0, queue_packets=50), uploaded(32, 875.0, queue_packets=50)),
-        "one window of the client": (uploaded(0, 675.0),),
+            upload_cell(10, 675.0), upload_cell(32, 466.0),
+            upload_cell(10, 675.0, queue_packets=50), upload_cell(32, 875.0, queue_packets=50)),
+        "one window of the client": (upload_cell(0, 675.0),),
         "a large request to a slow uplink": (
-            uploaded(10, 675.0, request_bytes=300_000, uplink_kbps=100.0),
-            uploaded(32, 466.0, request_bytes=300_000, uplink_kbps=100.0)),
+            upload_cell(10, 675.0, request_bytes=300_000, uplink_kbps=100.0),
+            upload_cell(32, 466.0, request_bytes=300_000, uplink_kbps=100.0)),
         "one is the fastest": (cell(10, 200.0), cell(20, 150.0), cell(40, 160.0)),
         "two are as fast": (cell(10, 200.0), cell(20, 160.0), cell(40, 160.0)),
         "less than half a millisecond": (cell(10, 200.0), cell(20, 199.7)),
@@ -129,13 +135,14 @@ def _of_cells() -> Iterator[tuple[str, list[str]]]:
             cell(10, 200.0, window_by="kernel"),
             cell(10, 190.0, window_by="kernel", kernel="mine")),
         "a kernel's own window": (cell(10, 200.0, window_by="kernel"),),
-        "one window, drawn": (drawn(cell(10, 200.0, 215.0, 190.0)),),
-        "drawn, and by chance": (drawn(cell(10, 200.0, 205.0, 203.0)),
-                                 drawn(cell(20, 150.0, 260.0, 190.0))),
+        "one window, drawn": (draw_rtt(cell(10, 200.0, 215.0, 190.0)),),
+        "drawn, and by chance": (draw_rtt(cell(10, 200.0, 205.0, 203.0)),
+                                 draw_rtt(cell(20, 150.0, 260.0, 190.0))),
         "one of two windows counts": (cell(2, 200.0), replace(cell(199, 1.0), records=[]))}
-    for name, cells in made.items():
+    for name, cells in cells_of.items():
         yield f"cells: {name}", _sentences(answered(*cells))
-    # 100 ms at 1 Mbit/s are 8.3 packets.
+
+    # The bandwidth-delay product is 8.3 packets: queues of less, of about as much, and of more.
     for queue, drops in ((3, 2), (3, 0), (100, 0), (10, 0)):
         cells = [cell(window, time_ms, queue_drops=drops, queue_packets=queue)
                  for window, time_ms in ((10, 200.0), (20, 150.0))]
@@ -148,18 +155,18 @@ def _of_cells() -> Iterator[tuple[str, list[str]]]:
 # What limits a transfer besides its window --------------------------------------------
 
 def _of_limits() -> Iterator[tuple[str, list[str]]]:
-    for name, columns in {
-            **{limit: {"limited_by": limit} for limit in (
-                "receive window", "send buffer", "repeated handshake", "response size",
-                "first write")},
-            "later, once": {"receive_window_waits": 1, "least_offered_segments": 9,
-                            "most_offered_segments": 9},
-            "later, often": {"receive_window_waits": 24, "least_offered_segments": 44.4,
-                             "most_offered_segments": 232.3},
-            "at first and later": {"limited_by": "receive window", "receive_window_waits": 24,
-                                   "least_offered_segments": 44.4}}.items():
+    columns_of: dict[str, dict[str, Any]] = {limit: {"limited_by": limit} for limit in (
+        "receive window", "send buffer", "repeated handshake", "response size", "first write")}
+    columns_of |= {
+        "later, once": {"receive_window_waits": 1, "least_offered_segments": 9,
+                        "most_offered_segments": 9},
+        "later, often": {"receive_window_waits": 24, "least_offered_segments": 44.4,
+                         "most_offered_segments": 232.3},
+        "at first and later": {"limited_by": "receive window", "receive_window_waits": 24,
+                               "least_offered_segments": 44.4}}
+    for name, columns in columns_of.items():
         record: Any = replace(ONE, trial=replace(ONE.trial, initcwnd=10), seen_first_flight=2,
-                              **columns)  # type: ignore[arg-type]
+                              **columns)
         yield f"limits: {name}", [notes.limit_note(record), *notes.limits(record),
                                   *notes.limiting_notes([ONE, record])]
 
@@ -167,14 +174,19 @@ def _of_limits() -> Iterator[tuple[str, list[str]]]:
 # Load ---------------------------------------------------------------------------------
 
 def stated(expects: Any, *saved: tuple[float, ...], **published: Any) -> Statement:
-    """Of 100 ms so many are saved: by load, each of the two seeds, or of one."""
+    """The result of a claim about what ten segments save of a mean of 100 ms.
+
+    saved: for each of both loads the ms of each seed, of which there are one or two.
+    published: what the claim says of published numbers.
+    """
     records: list[Any] = []
     for record in stored_load.run().records:
         trial: Any = record.trial
-        load, seed = (0.5, 0.9).index(trial.load), trial.repeat - 1
-        if seed < len(saved[load]):
-            less = saved[load][seed] if trial.window == "10" else 0
-            records.append(replace(record, mean_ms=100.0 - less))
+        saved_at_load = saved[(0.5, 0.9).index(trial.load)]
+        seed = trial.repeat - 1
+        if seed < len(saved_at_load):
+            less_ms = saved_at_load[seed] if trial.window == "10" else 0
+            records.append(replace(record, mean_ms=100.0 - less_ms))
     return load_findings.judge_claim(
         Runs.of_figure(_figure("gain"), records, stored_load.RUN),
         LoadClaim(figure="gain", says="x", compares=(Compared("3"), Compared("10")),
@@ -186,7 +198,7 @@ def _figure(kind: str) -> Any:
 
 
 def _of_load() -> Iterator[tuple[str, list[str]]]:
-    for name, made in {
+    for name, statement in {
             "saves in one cell": stated("less", (10, 10), (-30, -30)),
             "saves in both": stated("less", (10, 10), (10, 10)),
             "of one seed": stated("less", (10,), (-30,)),
@@ -195,15 +207,15 @@ def _of_load() -> Iterator[tuple[str, list[str]]]:
             "as published": stated("less", (10, 10.1), (10, 10.1), published=12, within=3),
             "of an abstract": stated("alike", (1, 1), (1, 1), abstract_only=True),
             "why it is so": stated("less", (10, 10), (10, 10), why="Because of it.")}.items():
-        yield f"load: {name}", [made.measured]
+        yield f"load: {name}", [statement.measured]
     for mean_ms in (800.0, 1200.0, 995.0):
-        of_own = load_findings._effect_of_mixing(_distribution("IW 3 in the mix", mean_ms),
-                                                  _distribution("IW 3", 1000.0))
-        assert of_own is not None
-        yield f"load: a group of {mean_ms:g} ms beside 1000", [f"{of_own.text} {of_own.measured}"]
-    for by in (80, 1):
-        yield f"load: the tail alone, seeds {by} ms apart", [
-            f"{each.text} {each.measured}" for each in _slower_tail(by)]
+        effect = load_findings._effect_of_mixing(_distribution("IW 3 in the mix", mean_ms),
+                                                 _distribution("IW 3", 1000.0))
+        assert effect is not None
+        yield f"load: a group of {mean_ms:g} ms beside 1000", [f"{effect.text} {effect.measured}"]
+    for apart_ms in (80, 1):
+        yield f"load: the tail alone, seeds {apart_ms} ms apart", [
+            f"{statement.text} {statement.measured}" for statement in _slower_tail(apart_ms)]
 
 
 def _distribution(name: str, mean_ms: float) -> Distribution:
@@ -211,14 +223,20 @@ def _distribution(name: str, mean_ms: float) -> Distribution:
                         1.0)
 
 
-def _slower_tail(by: int) -> list[Statement]:
-    """In each cell, how far the seeds are apart; the mean is the same."""
+def _slower_tail(apart_ms: int) -> list[Statement]:
+    """The answer where ten segments change no mean, and make the 99th percentile longer.
+
+    It is longer by 20 ms or more at the smaller load, and by more than 30 at the larger one.
+    apart_ms: by how much two seeds differ at the smaller load.
+    """
     records: list[Any] = []
     for record in stored_load.run().records:
         trial: Any = record.trial
-        slower = trial.window == "10" and (30 + trial.repeat if trial.load > 0.5 else
-                                           20 + by * (trial.repeat - 1))
-        records.append(replace(record, mean_ms=100.0, p99_ms=100.0 + slower))
+        slower_ms = 0
+        if trial.window == "10":
+            slower_ms = 30 + trial.repeat if trial.load > 0.5 else (
+                20 + apart_ms * (trial.repeat - 1))
+        records.append(replace(record, mean_ms=100.0, p99_ms=100.0 + slower_ms))
     runs = Runs.of_figure(_figure("gain"), records, stored_load.RUN)
     return load_findings._gain_answers(runs, analysis.points(runs))
 
@@ -227,7 +245,8 @@ def _slower_tail(by: int) -> list[Statement]:
 
 GOOD = stored.load("https").judge()
 WITH_FLAGS = {"rtt_ms": [100], "bandwidth_kbps": [100_000]}
-DEBIAN_12 = (3, 0, 0, 0, 0)  # the bytes of a handshake are those of the machine's OpenSSL
+# OpenSSL's version, by which the model knows how many bytes a handshake has.
+DEBIAN_12 = (3, 0, 0, 0, 0)
 
 
 def trials(what: str = search.CHAIN, **lists: Any) -> Sequence[Trial]:
@@ -236,7 +255,10 @@ def trials(what: str = search.CHAIN, **lists: Any) -> Sequence[Trial]:
 
 def by_model(requested: Sequence[Trial], shift: int = 0,
              sysctls: Mapping[str, str] = MappingProxyType({})) -> Mapping[Trial, Record]:
-    """Records as the model has them, of chains that are larger by `shift`."""
+    """Records with the round trips that the model computes.
+
+    shift: by how many bytes a chain is larger than its trial says, or smaller if below 0.
+    """
     found = {}
     for trial in requested:
         size = max(400, trial.chain_bytes + shift) if trial.chain_bytes else 0
@@ -248,13 +270,19 @@ def by_model(requested: Sequence[Trial], shift: int = 0,
 
 
 def early(some: Sequence[Trial]) -> Mapping[Trial, Record]:
-    """Records as of curl: hello and early data in writes of 4096 bytes, under ten segments."""
+    """Records of curl with early data, under a client's window of ten segments.
+
+    A hello of 554 bytes and early data in a record with 22 bytes around it leave in writes of
+    4096 bytes. So the first three segments end with the first write.
+    """
     found = {}
     for trial in some:
-        sent = 554 + trial.early_data_bytes + 22
-        segments = (3 + -(-(sent - 4096) // 1448)) if sent > 4096 else -(-sent // 1448)
+        sent_bytes = 554 + trial.early_data_bytes + 22
+        segments = -(-sent_bytes // 1448)
+        if sent_bytes > 4096:
+            segments = 3 + -(-(sent_bytes - 4096) // 1448)
         found[trial] = replace(GOOD, trial=trial, request_segments=segments,
-                               request_round_trips=1 + (segments > 10))
+                               request_round_trips=2 if segments > 10 else 1)
     return found
 
 
@@ -295,32 +323,43 @@ def _of_cliffs() -> Iterator[tuple[str, list[str]]]:
                                      for line in lines]
 
 
-def _lines(what: str, found: Any, sysctls: Mapping[str, str] = MappingProxyType({})) -> list[str]:
-    lines = [line for each in found
-             for line in cliff_findings.sentences(what, each, sysctls=sysctls)]
-    return [*lines, *cliff_findings.besides(what, found)]
+def _lines(what: str, cliffs: Any, sysctls: Mapping[str, str] = MappingProxyType({})) -> list[str]:
+    """What is told of the cliffs of a search; what: it searched for."""
+    lines = [line for cliff in cliffs
+             for line in cliff_findings.sentences(what, cliff, sysctls=sysctls)]
+    return [*lines, *cliff_findings.besides(what, cliffs)]
 
 
 # Users --------------------------------------------------------------------------------
 
-COUNT = 200
+COUNT = 200  # users
 
 
 def found_users(saved_ms: Any, again: float = 0.0, segments: float = 40.0) -> Measured:
-    """Users of 300 ms with a window of 10; with 32 they save so many."""
-    base = numpy.full(COUNT, 300.0)
+    """Users whose transfers take 300 ms with a window of 10, and less with one of 32.
+
+    saved_ms: with 32, of all users or of each. again: retransmissions of each with 32. segments:
+    of each response.
+    """
+    base_ms = numpy.full(COUNT, 300.0)
     zero = numpy.zeros(COUNT)
-    return Measured({10: base, 32: base - saved_ms}, {10: zero, 32: zero + again},
-                    {10: zero, 32: zero}, numpy.ones(COUNT), numpy.zeros(COUNT, dtype=int),
-                    numpy.full(COUNT, segments), 0, numpy.arange(COUNT))
+    return Measured(
+        total_ms={10: base_ms, 32: base_ms - saved_ms}, retransmitted={10: zero, 32: zero + again},
+        queue_drops={10: zero, 32: zero}, weight=numpy.ones(COUNT),
+        group=numpy.zeros(COUNT, dtype=int), segments=numpy.full(COUNT, segments), excluded=0,
+        user=numpy.arange(COUNT))
 
 
 def spread(low: float, high: float) -> Any:
+    """A value for each user, evenly from `low` to `high`."""
     return numpy.linspace(low, high, COUNT)
 
 
 def three_windows(again: float = 0.0) -> Measured:
-    """Windows of 10, of 20, which saves 22 to 42 ms, and of 32, which saves 4 ms more."""
+    """Users with three windows: 20 saves 22 to 42 ms against 10, and 32 saves 4 ms more.
+
+    again: retransmissions of each with 32.
+    """
     one = found_users(spread(26, 46))
     zero = numpy.zeros(COUNT)
     return replace(one, total_ms={**one.total_ms, 20: one.total_ms[32] + 4.0},
@@ -330,35 +369,48 @@ def three_windows(again: float = 0.0) -> Measured:
 
 def recommended(initcwnd: str = "10, 32", assumed: str = "assumed_kbps = 9000",
                 saves: Mapping[float, int] = MappingProxyType({}), harmed: str = "") -> Answer:
-    """Of three users; saves: the least window with two round trips, by the bandwidth.
+    """The answer for three users, whose transfers take three round trips, or fewer, or more.
 
-    harmed: the part in which a window of 32 takes six round trips.
+    initcwnd: the windows measured. assumed: more keys of [users], in TOML. saves: by bandwidth
+    (kbit/s) the least window with two round trips. harmed: the part in which a window of 32 takes
+    six round trips.
     """
-    made = KIND.study(parsed("users_of_x", FEW_USERS.replace("[10, 32]", f"[{initcwnd}]").replace(
-        "groups", f"{assumed}\ngroups")))
-    records = [Record(trial, True, total_ms=trial.rtt_ms * (
-        6 if (trial.part, trial.initcwnd) == (harmed, 32) else
-        2 if trial.initcwnd >= saves.get(trial.bandwidth_kbps, 99) else 3),
-        retransmissions=0, queue_drops=0, verdict="pass") for trial in made.trials]
-    (finding,), _ = users_findings(made.scenario, made.scenario.users, records)
-    assert finding.answer is not None
-    return finding.answer
+    text = FEW_USERS.replace("[10, 32]", f"[{initcwnd}]").replace("groups", f"{assumed}\ngroups")
+
+    def round_trips(trial: Any) -> int:
+        if (trial.part, trial.initcwnd) == (harmed, 32):
+            return 6
+        return 2 if trial.initcwnd >= saves.get(trial.bandwidth_kbps, 99) else 3
+
+    (answer_found,) = _users_answers(text, round_trips)
+    return answer_found
 
 
 def of_options(saves: Mapping[tuple[str, str], int], unknown: str = "") -> Answer:
-    """Of three users with CUBIC and BBR.
+    """The answer for three users, measured with CUBIC and with BBR.
 
-    saves: the least window with two round trips instead of three, by part and congestion control.
+    saves: by part and congestion control the least window with two round trips instead of three.
+    unknown: more keys of [users], in TOML.
     """
     text = FEW_USERS.replace('"cubic"', '["cubic", "bbr"]').replace(
         "[10, 32]", "[10, 20, 32]").replace("groups", f"{unknown}\ngroups")
-    made = KIND.study(parsed("users_of_x", text))
-    records = [Record(trial, True, total_ms=trial.rtt_ms * (
-        2 if trial.initcwnd >= saves.get((trial.part, trial.congestion_control), 99) else 3),
-        retransmissions=0, queue_drops=0, verdict="pass") for trial in made.trials]
-    findings, _ = users_findings(made.scenario, made.scenario.users, records)
+
+    def round_trips(trial: Any) -> int:
+        least = saves.get((trial.part, trial.congestion_control), 99)
+        return 2 if trial.initcwnd >= least else 3
+
+    return _users_answers(text, round_trips)[0]
+
+
+def _users_answers(text: str, round_trips: Callable[[Any], int]) -> list[Answer]:
+    """The answer of each finding on users. round_trips: how many a trial of the scenario takes."""
+    study = KIND.study(parsed("users_of_x", text))
+    records = [Record(trial, True, total_ms=trial.rtt_ms * round_trips(trial), retransmissions=0,
+                      queue_drops=0, verdict="pass") for trial in study.trials]
+    findings, _ = users_findings(study.scenario, study.scenario.users, records)
+    answers = [finding.answer for finding in findings if finding.answer is not None]
     assert findings[0].answer is not None
-    return findings[0].answer
+    return answers
 
 
 def _of_users() -> Iterator[tuple[str, list[str]]]:
@@ -409,14 +461,19 @@ def _of_users() -> Iterator[tuple[str, list[str]]]:
 # Pages --------------------------------------------------------------------------------
 
 def settings(*pages_ms: tuple[float, ...], window: int = 10) -> list[PageRecord]:
-    """A setting for each: 300 ms with 3 segments, these times with 10; the last one's window."""
+    """Pages in several settings, which differ by their queue, under two windows each.
+
+    pages_ms: for each setting the time of each repeat with 10 segments; 3 always take 300 ms.
+    window: the larger window of the last setting, in place of 10.
+    """
     found = []
-    for number, times in enumerate(pages_ms, start=1):
-        larger = window if number == len(pages_ms) else 10
-        for repeat, page_ms in enumerate(times, start=1):
-            found += [replace(record, page_ms=at_ms, trial=replace(
-                record.trial, queue_packets=number, repeat=repeat, initcwnd=iw))
-                for record, at_ms, iw in zip(stored_page.two(), (300.0, page_ms), (3, larger))]
+    for queue_packets, times_ms in enumerate(pages_ms, start=1):
+        windows = (3, window if queue_packets == len(pages_ms) else 10)
+        for repeat, page_ms in enumerate(times_ms, start=1):
+            for record, took_ms, initcwnd in zip(stored_page.two(), (300.0, page_ms), windows):
+                trial = replace(record.trial, queue_packets=queue_packets, repeat=repeat,
+                                initcwnd=initcwnd)
+                found.append(replace(record, page_ms=took_ms, trial=trial))
     return found
 
 
@@ -440,10 +497,11 @@ def _of_pages() -> Iterator[tuple[str, list[str]]]:
             "settings, none that differs": settings(*[(100.0, 500.0)] * 5),
             "in a browser": browsed_pages(), "in a browser, at eight phases": browsed_phases(),
             **of_part}.items():
-        those = page_analysis.settings(records)
+        measured = page_analysis.settings(records)
+        notes_of_first = [note for setting in measured[:1]
+                          for note in page_sentences.notes(setting, "")]
         yield f"page: {name}", [
-            page_sentences.sentence(those, page_analysis.labels(those, {})),
-            *(note for each in those[:1] for note in page_sentences.notes(each, ""))]
+            page_sentences.sentence(measured, page_analysis.labels(measured, {})), *notes_of_first]
 
 
 def browsed_pages() -> list[PageRecord]:
@@ -455,16 +513,23 @@ def browsed_pages() -> list[PageRecord]:
 
 
 def browsed_phases() -> list[PageRecord]:
-    """Eight loads under 4 and 10 segments, whose largest paints wait for a frame."""
-    return [replace(each, largest_paint_ms=600.0 + 100 * place + later_ms,
-                    page_ms=(each.page_ms or 0.0) + later_ms / 1000,
-                    trial=replace(each.trial, repeat=repeat))
-            for place, each in enumerate(browsed_pages())
-            for repeat, later_ms in enumerate((3.0, 14.0, 6.0, 2.0, 10.0, 16.0, 5.0, 11.0), 1)]
+    """Eight loads under each of 4 and 10 segments; the largest paint waits for the next frame.
+
+    It is painted at 600 ms or later under 4 segments, and at 700 ms or later under 10.
+    """
+    waits_ms = (3.0, 14.0, 6.0, 2.0, 10.0, 16.0, 5.0, 11.0)  # less than a frame of 16.7 ms
+    return [replace(page, largest_paint_ms=600.0 + 100 * place + wait_ms,
+                    page_ms=(page.page_ms or 0.0) + wait_ms / 1000,
+                    trial=replace(page.trial, repeat=repeat))
+            for place, page in enumerate(browsed_pages())
+            for repeat, wait_ms in enumerate(waits_ms, 1)]
 
 
 def drawn_pages(*by_window: tuple[float, ...]) -> list[PageRecord]:
-    """Pages of one setting under windows of 3, 10, … segments, with the times of their repeats."""
+    """Pages in one setting under 3, 10, 25 and 40 segments, as far as times are given.
+
+    by_window: for each window the time of each repeat. From the second repeat on the RTT is drawn.
+    """
     one = stored_page.two()[0]
     return [replace(one, page_ms=page_ms, trial=replace(
         one.trial, initcwnd=window, repeat=repeat,
@@ -475,8 +540,11 @@ def drawn_pages(*by_window: tuple[float, ...]) -> list[PageRecord]:
 
 # Traces -------------------------------------------------------------------------------
 
-def thinking(times: Mapping[float, Mapping[int, float]]) -> str:
-    """After which think times a window is faster; times: think time (s), window, latency (ms)."""
+def answer_of_think_times(times: Mapping[float, Mapping[int, float]]) -> str:
+    """The sentence that says after which think times a larger window is faster.
+
+    times: by think time in s, and by window in segments, the latency in ms.
+    """
     one = stored_trace.warm_study().trials[0]
     curve = TraceCurve(one.trace, one.tcp)
     records = [TraceRecord(replace(one, think_s=think_s, initcwnd=window), True, latency_ms=ms,
@@ -497,7 +565,7 @@ def _of_traces() -> Iterator[tuple[str, list[str]]]:
             "the next smaller": {1: {3: 100, 10: 50, 16: 50}, 2: {3: 100, 16: 20}},
             "never": {1: {3: 100.5, 10: 100}, 2: {3: 100, 10: 100.5}},
             "by 0.75 ms": {1: {3: 100.75, 10: 100}}}.items():
-        yield f"think times: {name}", [thinking(times)]
+        yield f"think times: {name}", [answer_of_think_times(times)]
     for name, metric in METRICS.items():
         yield f"trace: {name}", [metric.words(value) + metric.when(2.5)
                                  for value in (1, 2.5, 99.6, INFINITE)]

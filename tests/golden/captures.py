@@ -1,6 +1,6 @@
-"""What a report says of captures, made by hand and measured: links, connections, what was dropped.
+"""What the report of a capture says of links, of connections and of dropped packets.
 
-The one that was measured is that of tests/golden/capture/small.py.
+The captures are built by hand, but for one that was measured: by tests/golden/capture/small.py.
 """
 
 from __future__ import annotations
@@ -22,11 +22,14 @@ from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc
 from firstflight.wire.capture.report import CaptureReport
 from firstflight.wire.capture.spaces import NamespaceNames
 from tests.builders.captures import (ACK, HANDSHAKE, MS, ORIGIN_NS, QUEUE_DROP, ROOT, RST, SYN,
-                                     TAKEN_DOWN, Change, Packet, Row, burst, changed, content,
-                                     found, made, netem, of, own_block, seen, small, tbf,
-                                     with_commands)
+                                     TAKEN_DOWN, Change, Packet, Row, build_capture,
+                                     build_with_commands, burst, change_small, find_links,
+                                     make_report, netem, observe_tcp, own_block, read_small,
+                                     small_bytes, tbf)
 
 Make = Callable[[], Capture]
+OTHER_REASON = 3  # of a drop that is neither of a full queue nor of a link taken down
+# At 10 Mbit/s 50 ms are 41 full packets, more than the limit of 25.
 FULL = replace(netem(delay_ms=50.0), limit_packets=25)
 LOSSY = replace(netem(loss_percent=2.0, rate_kbps=10_000.0), limit_packets=25, packets=999)
 JITTER = netem(delay_ms=10.0, jitter_ms=5.0)
@@ -34,44 +37,57 @@ ON_PURPOSE = ("reorder 25 %",)
 TBF = Qdisc("tbf", False, 2 << 16, ROOT, packets=60, rate_kbps=1e6, burst_bytes=9000)
 AT_ONCE = [packet._replace(took_ms=0) for packet in HANDSHAKE]
 CAME = burst(1000, apart_ms=1.0, took_ms=5)
-LOST = burst(60, 30.5, apart_ms=16.0, took_ms=0, reason=3)
+LOST = burst(60, 30.5, apart_ms=16.0, took_ms=0, reason=OTHER_REASON)  # 6 % of CAME
+# Each second packet is 6 ms slower than the one that comes 1 ms after it.
 CROSSED = [packet._replace(took_ms=15.0 if number % 2 else 9.0)
            for number, packet in enumerate(burst(20))]
 SMALL_ONES = [Packet(0, 5 + number, 1, 100, took_ms=2) for number in range(5)]
 LARGE = burst(7, took_ms=0, reason=QUEUE_DROP)
-WHILE_DOWN = [Packet(0, 100 + number, 1, 0, took_ms=0, reason=3) for number in range(3)]
+WHILE_DOWN = [Packet(0, 100 + number, 1, 0, took_ms=0, reason=OTHER_REASON) for number in range(3)]
 
 
-def sent_twice(*packets: Packet, **more: Any) -> Make:
-    return lambda: made([*HANDSHAKE, *packets], **more)
+def after_handshake(*packets: Packet, **more: Any) -> Make:
+    """A handshake and then these packets, between h1 and h2. more: as build_capture takes it."""
+    return lambda: build_capture([*HANDSHAKE, *packets], **more)
 
 
-def through(*packets: Packet) -> list[Packet]:
-    """By h2 to h3, and back."""
-    return [each for packet in packets for each in (
-        packet, packet._replace(device=packet.device + 2,
-                                queued_ms=packet.queued_ms + 10 - 20 * packet.device))]
+def forward(*packets: Packet) -> list[Packet]:
+    """Each packet on the link that it names, and on the other one, as h2 forwards it.
+
+    From h1 it comes to the second link 10 ms later. To h1 it came there 10 ms earlier.
+    """
+    forwarded = []
+    for packet in packets:
+        later_ms = -10 if packet.device else 10
+        forwarded += [packet, packet._replace(device=packet.device + 2,
+                                              queued_ms=packet.queued_ms + later_ms)]
+    return forwarded
 
 
-def elsewhere(*packets: Packet) -> Make:
+def after_long_handshake(*packets: Packet) -> Make:
+    """A handshake of h1 and h3, through h2, and then these packets."""
     syn, answer, last = HANDSHAKE
-    opening = through(syn, answer._replace(queued_ms=30), last._replace(queued_ms=40))
-    return lambda: made([*opening, *packets])
+    opening = forward(syn, answer._replace(queued_ms=30), last._replace(queued_ms=40))
+    return lambda: build_capture([*opening, *packets])
 
 
-def then(at_ms: float, *later: Qdisc, command: str = "") -> Make:
-    """A delay of 10 ms, and from a moment on other queues, or none."""
+def replace_delay(at_ms: float, *later: Qdisc, command: str = "") -> Make:
+    """A delay of 10 ms that is replaced by other queues, or removed where there are none.
+
+    command: by which it was replaced, "" if not known.
+    """
     def make() -> Capture:
-        capture = made([*HANDSHAKE, *burst(60, 100, took_ms=12)], settings=[netem(delay_ms=10.0)])
+        capture = build_capture([*HANDSHAKE, *burst(60, 100, took_ms=12)],
+                                settings=[netem(delay_ms=10.0)])
         capture.devices[0].settings.append(DeviceSetting(round(at_ms * MS), later, command=command))
         return capture
     return make
 
 
-def commanded(command: str, took_ms: float = 10.0, **setting: float) -> Make:
-    """The setting, as a command made it."""
+def set_netem(command: str, took_ms: float = 10.0, **setting: float) -> Make:
+    """A handshake through a netem that a command set. took_ms: what each packet takes there."""
     def make() -> Capture:
-        capture = made([packet._replace(took_ms=took_ms) for packet in HANDSHAKE],
+        capture = build_capture([packet._replace(took_ms=took_ms) for packet in HANDSHAKE],
                        settings=[netem(**setting)])
         capture.devices[0].settings = [replace(capture.devices[0].settings[0], command=command)]
         return capture
@@ -79,38 +95,44 @@ def commanded(command: str, took_ms: float = 10.0, **setting: float) -> Make:
 
 
 def full_until_it_is_taken_down() -> Capture:
-    """A byte takes a millisecond, and the queue holds two packets."""
+    """A queue for two packets behind a rate of 8 kbit/s, at which a byte takes 1 ms.
+
+    It drops one packet because it is full, and the two that wait when it is taken down.
+    """
     waiting = [Packet(0, 1000 + place, 1, 0, took_ms=5000, reason=TAKEN_DOWN) for place in range(2)]
     full = Packet(0, 1010, 1, 0, took_ms=0, reason=QUEUE_DROP)
-    capture = made([Packet(0, 1, 1, 0, took_ms=54), *waiting, full],
+    capture = build_capture([Packet(0, 1, 1, 0, took_ms=54), *waiting, full],
                    settings=[netem(rate_kbps=8.0)])
     capture.devices[0].settings = [replace(capture.devices[0].settings[0],
                                            link=Link(0.0, 8.0, 2, qdisc="netem"))]
     return capture
 
 
-def policed(*packets: Packet) -> Make:
+def drop_outside_queues(*packets: Packet) -> Make:
+    """A handshake, these packets, and drops by a policer, without a socket and without a route."""
     def make() -> Capture:
-        capture = made([*HANDSHAKE, *packets])
+        capture = build_capture([*HANDSHAKE, *packets])
         capture.dropped = [(1, "TC_INGRESS", 3), (0, "NO_SOCKET", 9), (0, "IP_OUTNOROUTES", 2)]
         return capture
     return make
 
 
-def of_protocol(protocol: int) -> Capture:
-    """Dropped by the host's own queue: of TCP (6), of UDP (17)."""
-    capture = made(burst(5, took_ms=0, reason=QUEUE_DROP), settings=[netem(rate_kbps=1000.0)])
+def drop_of_protocol(protocol: int) -> Capture:
+    """Five packets that the host's own queue drops; protocol: IP's, 6 for TCP and 17 for UDP."""
+    capture = build_capture(burst(5, took_ms=0, reason=QUEUE_DROP),
+                            settings=[netem(rate_kbps=1000.0)])
     data = bytearray(capture.data.tobytes())
     for place in capture.packets.place.tolist():
-        data[place + 23] = protocol
+        data[place + 14 + 9] = protocol  # after Ethernet's header
     capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
     return capture
 
 
-def down(*packets: Packet, up_again_ms: float = 0) -> Make:
-    """The far end is down from 50 ms on."""
+def take_down(*packets: Packet, up_again_ms: float = 0) -> Make:
+    """These packets over a link whose far end is down from 50 ms on, until up_again_ms or (0) on.
+    """
     def make() -> Capture:
-        capture = made(packets)
+        capture = build_capture(packets)
         up = capture.devices[1].states[0]
         capture.devices[1].states.append(up._replace(time_ns=50 * MS, is_up=False))
         if up_again_ms:
@@ -119,9 +141,9 @@ def down(*packets: Packet, up_again_ms: float = 0) -> Make:
     return make
 
 
-def typed(kind: int, *packets: Packet, **more: Any) -> Capture:
-    """The packets as frames of an EtherType."""
-    capture = made(packets, **more)
+def set_ethertype(kind: int, *packets: Packet, **more: Any) -> Capture:
+    """A capture of these packets with another EtherType than IP's."""
+    capture = build_capture(packets, **more)
     data = bytearray(capture.data.tobytes())
     for place in capture.packets.place.tolist():
         data[place + 12:place + 14] = struct.pack(">H", kind)
@@ -131,13 +153,19 @@ def typed(kind: int, *packets: Packet, **more: Any) -> Capture:
 
 def two_classes(command: str = "", default: int = 0, master: str = "",
                 shares: tuple[int, int] = (60_000, 0)) -> Make:
-    """HTB with two classes, 1:1 of 10 Mbit/s and 1:2 of 2. shares: the bytes that passed them."""
+    """An HTB with two classes: 1:1 of 10 Mbit/s and 1:2 of 2 Mbit/s.
+
+    command: that set up the network, "" for none. default: the handle of the class for packets
+    that no filter matches. master: the bridge of which the device is a port. shares: how many
+    bytes passed each class.
+    """
     def make() -> Capture:
-        below = [Qdisc("htb", True, 1 << 16 | number, ROOT, above=1 << 16, rate_kbps=rate,
-                       bytes=share, packets=share // 1000)
-                 for number, rate, share in zip((1, 2), (10_000.0, 2000.0), shares)]
-        capture = made([*HANDSHAKE, *burst(60, 100, took_ms=12)], settings=[
-            Qdisc("htb", False, 1 << 16, ROOT, packets=63, default_class=default), *below])
+        root = Qdisc("htb", False, 1 << 16, ROOT, packets=63, default_class=default)
+        classes = [Qdisc("htb", True, 1 << 16 | number, ROOT, above=1 << 16, rate_kbps=rate,
+                         bytes=share, packets=share // 1000)
+                   for number, rate, share in zip((1, 2), (10_000.0, 2000.0), shares)]
+        capture = build_capture([*HANDSHAKE, *burst(60, 100, took_ms=12)],
+                                settings=[root, *classes])
         first = capture.devices[0]
         first.states = [first.states[0]._replace(master=master)]
         if command:
@@ -147,9 +175,9 @@ def two_classes(command: str = "", default: int = 0, master: str = "",
 
 
 def set_again(packets: list[Packet]) -> Make:
-    """A delay that Open vSwitch removes at 50 ms, and that is there again at 70."""
+    """A delay that Open vSwitch removes at 50 ms, that is set again at 70, and replaced at 150."""
     def make() -> Capture:
-        capture = made(packets, settings=[netem(delay_ms=10.0)])
+        capture = build_capture(packets, settings=[netem(delay_ms=10.0)])
         capture.devices[0].settings += [
             DeviceSetting(50 * MS, command="ovs-vswitchd x"),
             DeviceSetting(70 * MS, (netem(delay_ms=10.0),)),
@@ -158,86 +186,107 @@ def set_again(packets: list[Packet]) -> Make:
     return make
 
 
-def refused_and_open() -> Capture:
-    refused = [packet for port in range(2000, 2048) for packet in (
-        Packet(0, port, 0, 0, SYN, -1, ends=(port, 80)),
-        Packet(1, port + 10, 0, 0, RST | ACK, 1, ends=(port, 80)))]
-    return made([*refused, *(packet._replace(ends=(port, 80), queued_ms=packet.queued_ms + port)
-                             for port in (3000, 3001) for packet in HANDSHAKE)])
+def refuse_48_open_two() -> Capture:
+    """48 connections that the server refuses, and two that are opened.
+
+    A connection of port N begins after N ms.
+    """
+    packets = []
+    for port in range(2000, 2048):
+        packets += [Packet(0, port, 0, 0, SYN, ack=-1, ends=(port, 80)),
+                    Packet(1, port + 10, 0, 0, RST | ACK, ack=1, ends=(port, 80))]
+    for port in (3000, 3001):
+        packets += [packet._replace(ends=(port, 80), queued_ms=packet.queued_ms + port)
+                    for packet in HANDSHAKE]
+    return build_capture(packets)
 
 
-def through_a_nat() -> Capture:
-    """The address of the server is that of h3."""
+def translate_address() -> Capture:
+    """A handshake on both sides of a NAT, which replaces the client's address and port."""
     behind = [packet._replace(device=packet.device + 2, queued_ms=packet.queued_ms + 1,
                               source="10.0.9.9", ends=(5555, 80)) for packet in HANDSHAKE]
-    return made([*HANDSHAKE, *behind])
+    return build_capture([*HANDSHAKE, *behind])
 
 
-def released_by_an_acknowledgement(size: int, full: int = 1448) -> Make:
-    """What Nagle's algorithm held back; a full segment would have left at once."""
+def release_by_acknowledgement(size: int, full: int = 1448) -> Make:
+    """Three full segments, and data that leaves only after they were acknowledged.
+
+    Nagle's algorithm holds a small one back. A full one would have left at once. size: bytes of
+    the data; full: of a full segment.
+    """
     flight = [Packet(0, 30, 1 + full * place, full) for place in range(3)]
-    return sent_twice(*flight, Packet(1, 45, 1, 0, ack=1 + 3 * full),
-                      Packet(0, 55, 1 + 3 * full, size))
+    return after_handshake(*flight, Packet(1, 45, 1, 0, ack=1 + 3 * full),
+                           Packet(0, 55, 1 + 3 * full, size))
 
 
-def beyond_32_bits() -> Capture:
+def send_9_gigabytes() -> Capture:
+    """Nine packets of 1 GiB, whose sequence numbers wrap around twice."""
     size = 1 << 30
     data = [Packet(0, 30 + 20 * place, 1 + place * size, size) for place in range(9)]
     acks = [Packet(1, 45 + 20 * place, 1, 0, ack=1 + (place + 1) * size) for place in range(9)]
-    return made([*HANDSHAKE, *data, *acks], starts=(4_000_000_000, 5))
+    return build_capture([*HANDSHAKE, *data, *acks], starts=(4_000_000_000, 5))
 
 
-def of_sizes(of_ports: dict[int, int]) -> Capture:
-    """Connections with so much data, and one that is refused."""
-    opened = [packet._replace(ends=(port, 80)) for port, size in of_ports.items()
-              for packet in (*HANDSHAKE, Packet(0, 30, 1, size), Packet(1, 45, 1, 0, ack=1 + size))]
-    return made([*opened, Packet(0, 50, 0, 0, SYN, -1, ends=(9, 80)),
-                 Packet(1, 60, 0, 0, RST | ACK, 1, ends=(9, 80))])
+def send_and_refuse(sizes: dict[int, int]) -> Capture:
+    """Connections that carry data, by client port how many bytes, and one that is refused."""
+    packets = [Packet(0, 50, 0, 0, SYN, ack=-1, ends=(9, 80)),
+               Packet(1, 60, 0, 0, RST | ACK, ack=1, ends=(9, 80))]
+    for port, size in sizes.items():
+        exchange = (*HANDSHAKE, Packet(0, 30, 1, size), Packet(1, 45, 1, 0, ack=1 + size))
+        packets += [packet._replace(ends=(port, 80)) for packet in exchange]
+    return build_capture(packets)
 
 
-def pings() -> Capture:
-    """Four, and three answers."""
-    capture = made([*(Packet(0, 10 * number, number, 0, took_ms=1.0) for number in range(4)),
-                    *(Packet(1, 10 * number + 2, number, 0, took_ms=1.0) for number in range(3))])
+def ping_without_an_answer() -> Capture:
+    """Four pings, and answers to the first three."""
+    requests = [Packet(0, 10 * number, number, 0, took_ms=1.0) for number in range(4)]
+    answers = [Packet(1, 10 * number + 2, number, 0, took_ms=1.0) for number in range(3)]
+    capture = build_capture([*requests, *answers])
+
     data, packets = bytearray(capture.data.tobytes()), capture.packets
     for place, device, at_ns in zip(packets.place.tolist(), packets.device.tolist(),
                                     packets.queued_ns.tolist()):
-        data[place + 23] = 1
+        data[place + 23] = 1  # ICMP is IP's protocol
+        # Type (an answer or a request), code, checksum, identifier, and the number of the ping.
         data[place + 34:place + 42] = struct.pack(
             ">BBHHH", 0 if device else 8, 0, 0, 7, at_ns // (10 * MS))
     capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
     return capture
 
 
-# Of the capture that was measured: its packets are others -------------------------------------
+# Changes of the capture that was measured -----------------------------------------------------
 
-def first(**more: int) -> Change:
+def change_first(**more: int) -> Change:
     return lambda packets: [packets[0] | more, *packets[1:]]
 
 
-def late(packets: list[Row]) -> list[Row]:
-    """The tenth leaves a millisecond later than it may."""
+def delay_tenth(packets: list[Row]) -> list[Row]:
+    """The tenth packet leaves a millisecond later than it may."""
     packets[9]["time_ns"] += MS
     return packets
 
 
-def refused(packet: Row) -> Row:
-    """The file says that the queue dropped it."""
-    return packet | {"reason": 3, "time_ns": packet["queued_ns"], "accepted": False}
+def mark_refused(packet: Row) -> Row:
+    """The packet as if the queue had dropped it at once."""
+    return packet | {"reason": OTHER_REASON, "time_ns": packet["queued_ns"], "accepted": False}
 
 
-def saved(packets: list[Row]) -> list[Row]:
-    """One that random loss took arrives."""
+def deliver_lost(packets: list[Row]) -> list[Row]:
+    """Packets that random loss took leave 5 ms and 1 ns after they came."""
     return [packet | {"reason": 0, "time_ns": packet["queued_ns"] + 5_000_001}
             if packet["reason"] else packet for packet in packets]
 
 
-def ending(kept: int) -> Change:
-    """The last is refused. Of one before it that is still queued the file has nothing."""
-    return lambda packets: [*packets[:kept], refused(packets[-1])]
+def refuse_last(kept: int) -> Change:
+    """Only the packets up to `kept`, as in a slice, and the last one, which is refused.
+
+    -1 keeps all before it. -2 drops one from the file, as if it were still queued at the end.
+    """
+    return lambda packets: [*packets[:kept], mark_refused(packets[-1])]
 
 
-def crowd(packets: list[Row]) -> list[Row]:
+def exceed_rate(packets: list[Row]) -> list[Row]:
+    """Another 1499 of the largest packet, one a millisecond, which is more than 5 Mbit/s."""
     full = max(packets, key=lambda packet: packet["frame_bytes"])
     return packets + [full | {"number": 10_000 + place, "time_ns": full["time_ns"] + place * MS,
                               "queued_ns": full["queued_ns"] + place * MS}
@@ -246,81 +295,89 @@ def crowd(packets: list[Row]) -> list[Row]:
 
 CHANGES: dict[str, tuple[str, Change]] = {
     "the first is there when the delay is set": (
-        "s1-eth1", first(time_ns=ORIGIN_NS + 130 * MS)),
-    "the first has spent the bucket": ("s1-eth1", first(frame_bytes=60_000)),
-    "one leaves too late": ("h1-eth0", late),
-    "one leaves too late where nothing is set": ("s1-eth3", late),
+        "s1-eth1", change_first(time_ns=ORIGIN_NS + 130 * MS)),
+    "the first has spent the bucket": ("s1-eth1", change_first(frame_bytes=60_000)),
+    "one leaves too late": ("h1-eth0", delay_tenth),
+    "one leaves too late where nothing is set": ("s1-eth3", delay_tenth),
     "one is dropped though there was room": (
-        "h1-eth0", lambda packets: [*packets[:9], refused(packets[9]), *packets[10:]]),
-    "what was lost arrives": ("s1-eth2", saved),
+        "h1-eth0", lambda packets: [*packets[:9], mark_refused(packets[9]), *packets[10:]]),
+    "what was lost arrives": ("s1-eth2", deliver_lost),
     "all leave at once": ("h1-eth0", lambda packets: [
         packet | {"time_ns": packet["queued_ns"]} for packet in packets]),
-    "the last is dropped though there was room": ("h1-eth0", ending(-1)),
-    "the last is dropped while another one may be queued": ("h1-eth0", ending(-2)),
-    "more than the rate": ("h1-eth0", crowd),
+    "the last is dropped though there was room": ("h1-eth0", refuse_last(-1)),
+    "the last is dropped while another one may be queued": ("h1-eth0", refuse_last(-2)),
+    "more than the rate": ("h1-eth0", exceed_rate),
     "more is lost than chance explains": ("s1-eth2", lambda packets: [
         packet | {"number": number, "reason": 0}
         for number, packet in enumerate(packets * 40, start=1)])}
+# Kinds of blocks, as vtime/kernel/capture.c numbers them: a refused qdisc, and the file is full.
+REFUSED_BLOCK, FULL_BLOCK = 5, 4
+EEXIST = struct.pack("<I", 17)
+# The options of a refused qdisc: 1, its kind; 2, the kernel's words; and the end.
 NO_ROOM = b"\1\0\5\0netem\0\0\0" + b"\2\0\7\0No room\0" + bytes(4)
 MEASURED: dict[str, Make] = {
-    "measured": small,
-    **{f"measured, {name}": (lambda what=what: changed(*what)) for name, what in CHANGES.items()},
-    "measured, and a qdisc refused": lambda: small(
-        content() + own_block(5, 0, struct.pack("<I", 17) + NO_ROOM)),
-    "measured, and a qdisc refused without a word": lambda: small(
-        content() + own_block(5, 0, struct.pack("<I", 17) + bytes(4))),
-    "measured, and full": lambda: small(content() + own_block(4, 0, b"")),
-    "measured, and cut": lambda: small(content()[:-7]),
-    "measured, with a formula for a name": lambda: small(
-        content().replace(b"h1-eth0", b"=1+h1()"))}
+    "measured": read_small,
+    **{f"measured, {name}": (lambda change=change: change_small(*change))
+       for name, change in CHANGES.items()},
+    "measured, and a qdisc refused": lambda: read_small(
+        small_bytes() + own_block(REFUSED_BLOCK, 0, EEXIST + NO_ROOM)),
+    "measured, and a qdisc refused without a word": lambda: read_small(
+        small_bytes() + own_block(REFUSED_BLOCK, 0, EEXIST + bytes(4))),
+    "measured, and full": lambda: read_small(small_bytes() + own_block(FULL_BLOCK, 0, b"")),
+    "measured, and cut": lambda: read_small(small_bytes()[:-7]),
+    "measured, with a formula for a name": lambda: read_small(
+        small_bytes().replace(b"h1-eth0", b"=1+h1()"))}
 
 
 AGAIN = Packet(0, 400, 1, 1000, took_ms=600)
 CAPTURES: dict[str, Make] = {
     "nothing": Capture,
-    "a copy that waits is not lost": sent_twice(Packet(0, 30, 1, 1000, took_ms=900), AGAIN),
-    "lost where nobody looks": elsewhere(Packet(0, 50, 1, 500), *through(Packet(0, 90, 1, 500))),
-    "sent again though it had arrived": elsewhere(*through(Packet(0, 50, 1, 500)),
-                                                  *through(Packet(0, 90, 1, 500))),
-    "dropped and sent again at one moment": sent_twice(
+    "a copy that waits is not lost": after_handshake(Packet(0, 30, 1, 1000, took_ms=900), AGAIN),
+    "lost where nobody looks": after_long_handshake(
+        Packet(0, 50, 1, 500), *forward(Packet(0, 90, 1, 500))),
+    "sent again though it had arrived": after_long_handshake(*forward(Packet(0, 50, 1, 500)),
+                                                  *forward(Packet(0, 90, 1, 500))),
+    "dropped and sent again at one moment": after_handshake(
         *[Packet(0, 30, 1, 1000, took_ms=0, reason=QUEUE_DROP)] * 3, Packet(0, 30, 1, 1000)),
-    "still queued when its link goes": sent_twice(
+    "still queued when its link goes": after_handshake(
         Packet(0, 30, 1, 1000, took_ms=70, reason=TAKEN_DOWN), Packet(0, 200, 1, 1000)),
     "a queue that was full when it was taken down": full_until_it_is_taken_down,
-    **{f"refused by the host's own {kind}": sent_twice(
+    **{f"refused by the host's own {kind}": after_handshake(
         Packet(0, 30, 1, 100, took_ms=0, reason=QUEUE_DROP), Packet(0, 60, 1, 100),
         settings=[replace(netem(), kind=kind)]) for kind in ("netem", "tbf", "red", "fq_codel")},
-    "arrived twice": sent_twice(*burst(4, took_ms=10), *burst(4, 400, took_ms=10)),
-    "policed at the ingress": policed(*burst(4, took_ms=10), *burst(4, 400, took_ms=10)),
-    "48 refused, two open": refused_and_open,
-    "segments that the own queue drops": lambda: of_protocol(6),
-    "datagrams that the own queue drops": lambda: of_protocol(17),
+    "arrived twice": after_handshake(*burst(4, took_ms=10), *burst(4, 400, took_ms=10)),
+    "policed at the ingress": drop_outside_queues(
+        *burst(4, took_ms=10), *burst(4, 400, took_ms=10)),
+    "48 refused, two open": refuse_48_open_two,
+    "segments that the own queue drops": lambda: drop_of_protocol(6),
+    "datagrams that the own queue drops": lambda: drop_of_protocol(17),
 
-    "at once where reordering is set": lambda: made(AT_ONCE, settings=[
+    "at once where reordering is set": lambda: build_capture(AT_ONCE, settings=[
         netem(delay_ms=10.0, other_settings=ON_PURPOSE)]),
-    "at once where it is not": lambda: made(AT_ONCE, settings=[netem(delay_ms=10.0)]),
-    "MTUs that differ": lambda: made(HANDSHAKE, mtus=(9000, 1500, 1500, 1500)),
-    "txqueuelen beside netem": lambda: made(HANDSHAKE, settings=[netem(rate_kbps=1000.0)],
+    "at once where it is not": lambda: build_capture(AT_ONCE, settings=[netem(delay_ms=10.0)]),
+    "MTUs that differ": lambda: build_capture(HANDSHAKE, mtus=(9000, 1500, 1500, 1500)),
+    "txqueuelen beside netem": lambda: build_capture(HANDSHAKE, settings=[netem(rate_kbps=1000.0)],
                                             queue_packets=10),
-    "txqueuelen without a queue": lambda: made(HANDSHAKE, queue_packets=10),
-    "a queue below a delay": lambda: made(HANDSHAKE, settings=[netem(delay_ms=10.0), Qdisc(
+    "txqueuelen without a queue": lambda: build_capture(HANDSHAKE, queue_packets=10),
+    "a queue below a delay": lambda: build_capture(HANDSHAKE, settings=[netem(delay_ms=10.0), Qdisc(
         "pfifo", False, 2 << 16, 1 << 16, above=1 << 16, limit_packets=5)]),
-    "set on the switch": lambda: made(HANDSHAKE, kinds=("bridge", "veth"), settings=[
+    "set on the switch": lambda: build_capture(HANDSHAKE, kinds=("bridge", "veth"), settings=[
         netem(delay_ms=10.0)]),
-    "set on a dummy": lambda: made((), kinds=("dummy", "veth"), settings=[netem(delay_ms=10.0)]),
-    "set and not used": lambda: made((), settings=[netem(delay_ms=10.0)]),
-    "removed soon": then(50), "removed after it was used": then(130),
-    "replaced by the next command": then(
+    "set on a dummy": lambda: build_capture((), kinds=("dummy", "veth"), settings=[
+        netem(delay_ms=10.0)]),
+    "set and not used": lambda: build_capture((), settings=[netem(delay_ms=10.0)]),
+    "removed soon": replace_delay(50), "removed after it was used": replace_delay(130),
+    "replaced by the next command": replace_delay(
         50, TBF, command="tc qdisc add dev h1-eth0 root tbf rate 1gbit"),
-    "replaced after most came": then(159, TBF),
+    "replaced after most came": replace_delay(159, TBF),
     "set again before a packet came": set_again([*HANDSHAKE, *burst(60, 160, took_ms=0)]),
     "set again after packets came": set_again([*HANDSHAKE, *burst(60, 60, 0.1, took_ms=0)]),
-    "a delay that only ARP passed": lambda: typed(0x0806, *burst(9, took_ms=10), settings=[
+    "a delay that only ARP passed": lambda: set_ethertype(0x0806, *burst(9, took_ms=10), settings=[
         netem(delay_ms=10.0)]),
-    "a delay that only LLDP passed": lambda: typed(0x88CC, *burst(9, took_ms=10), settings=[
+    "a delay that only LLDP passed": lambda: set_ethertype(0x88CC, *burst(9, took_ms=10), settings=[
         netem(delay_ms=10.0)]),
-    "a delay that a spanning tree passed": lambda: typed(38, *burst(9, took_ms=10), settings=[
-        netem(delay_ms=10.0)]),
+    "a delay that a spanning tree passed": lambda: set_ethertype(  # 38 is its frame's length
+        38, *burst(9, took_ms=10), settings=[netem(delay_ms=10.0)]),
     "a class that no filter leads to": two_classes(),
     "a class whose filter matched nothing": two_classes(
         "tc filter add dev h1-eth0 parent 1: u32 match ip dport 9 0xffff flowid 1:2"),
@@ -330,49 +387,51 @@ CAPTURES: dict[str, Make] = {
     "a class that no flow of Open vSwitch leads to": two_classes(master="ovs-system"),
     "a class that carried nearly all": two_classes(shares=(3000, 57_000)),
     "two classes that carried as much": two_classes(shares=(30_000, 30_000)),
-    "another delay in its place": then(50, netem(delay_ms=11.0)),
-    "another delay of another handle": then(50, replace(netem(delay_ms=11.0), handle=7 << 16)),
+    "another delay in its place": replace_delay(50, netem(delay_ms=11.0)),
+    "another delay of another handle": replace_delay(
+        50, replace(netem(delay_ms=11.0), handle=7 << 16)),
 
-    "a delay fills the limit below the rate": lambda: made(
+    "a delay fills the limit below the rate": lambda: build_capture(
         [*burst(30), *burst(3, 60, took_ms=0, reason=QUEUE_DROP)],
         settings=[replace(FULL, rate_kbps=10_000.0)]),
-    "a delay and a limit that carry the rate": lambda: made(
+    "a delay and a limit that carry the rate": lambda: build_capture(
         [*burst(30), *burst(3, 60, took_ms=0, reason=QUEUE_DROP)],
         settings=[replace(FULL, rate_kbps=4000.0)]),
-    "a delay fills the limit without a rate": lambda: made(
+    "a delay fills the limit without a rate": lambda: build_capture(
         [*burst(30), *burst(3, 60, took_ms=0, reason=QUEUE_DROP)], settings=[FULL]),
-    "a limit that is not filled": lambda: made(burst(30), settings=[
+    "a limit that is not filled": lambda: build_capture(burst(30), settings=[
         replace(FULL, rate_kbps=10_000.0)]),
-    "random losses as set": lambda: made(
+    "random losses as set": lambda: build_capture(
         [*CAME, *LOST, *burst(2000, 30.7, apart_ms=0.4, took_ms=0, reason=QUEUE_DROP)],
         settings=[LOSSY]),
-    "more random losses than set": lambda: made([*CAME, *LOST], settings=[LOSSY]),
-    "a burst below one packet": lambda: made([*SMALL_ONES, *LARGE], settings=[tbf(1000)]),
-    "a burst that holds one": lambda: made([*SMALL_ONES, *LARGE, *burst(1, 90)],
+    "more random losses than set": lambda: build_capture([*CAME, *LOST], settings=[LOSSY]),
+    "a burst below one packet": lambda: build_capture([*SMALL_ONES, *LARGE], settings=[tbf(1000)]),
+    "a burst that holds one": lambda: build_capture([*SMALL_ONES, *LARGE, *burst(1, 90)],
                                            settings=[tbf(1600)]),
-    "a burst that hides the rate": lambda: made(burst(60, apart_ms=0.01, took_ms=1),
+    "a burst that hides the rate": lambda: build_capture(burst(60, apart_ms=0.01, took_ms=1),
                                                 settings=[tbf(1_000_000)]),
-    "a large burst and a slow sender": lambda: made(burst(60, apart_ms=20, took_ms=1),
+    "a large burst and a slow sender": lambda: build_capture(burst(60, apart_ms=20, took_ms=1),
                                                     settings=[tbf(1_000_000)]),
-    "a small burst": lambda: made(burst(60, apart_ms=0.01, took_ms=1), settings=[tbf(15_000)]),
-    "out of order by jitter": lambda: made(CROSSED, settings=[JITTER]),
-    "in order with jitter": lambda: made(burst(20, took_ms=10), settings=[JITTER]),
-    "out of order on purpose": lambda: made(
-        CROSSED, settings=[replace(JITTER, other_settings=ON_PURPOSE)]),
-    "while the far end is down": down(*HANDSHAKE, *WHILE_DOWN, up_again_ms=102),
-    "while it is down, and nothing else": down(*(
+    "a small burst": lambda: build_capture(burst(60, apart_ms=0.01, took_ms=1),
+                                           settings=[tbf(15_000)]),
+    "out of order by jitter": lambda: build_capture(CROSSED, settings=[JITTER]),
+    "in order with jitter": lambda: build_capture(burst(20, took_ms=10), settings=[JITTER]),
+    "out of order on purpose": lambda: build_capture(CROSSED, settings=[
+        replace(JITTER, other_settings=ON_PURPOSE)]),
+    "while the far end is down": take_down(*HANDSHAKE, *WHILE_DOWN, up_again_ms=102),
+    "while it is down, and nothing else": take_down(*(
         packet._replace(queued_ms=packet.queued_ms + 1) for packet in AT_ONCE), *WHILE_DOWN[:2]),
-    "5 µs": commanded("tc … netem delay 5 limit 9", 0.004992, delay_ms=0.004992),
-    "5 µs by nobody knows whom": commanded("", 0.004992, delay_ms=0.004992),
-    "5 ns": commanded("tc … netem delay 5", 5e-6, delay_ms=5e-6),
-    "200 ns": commanded("tc … netem delay 200", 2e-4, delay_ms=2e-4),
-    "100 µs": commanded("tc … netem delay 100", 0.0999968, delay_ms=0.0999968),
-    "100 µs as it is written": commanded("tc qdisc add dev x root netem delay 0.1ms", 0.0999968,
+    "5 µs": set_netem("tc … netem delay 5 limit 9", 0.004992, delay_ms=0.004992),
+    "5 µs by nobody knows whom": set_netem("", 0.004992, delay_ms=0.004992),
+    "5 ns": set_netem("tc … netem delay 5", 5e-6, delay_ms=5e-6),
+    "200 ns": set_netem("tc … netem delay 200", 2e-4, delay_ms=2e-4),
+    "100 µs": set_netem("tc … netem delay 100", 0.0999968, delay_ms=0.0999968),
+    "100 µs as it is written": set_netem("tc qdisc add dev x root netem delay 0.1ms", 0.0999968,
                                          delay_ms=0.0999968),
-    "10 mbps": commanded("tc qdisc add dev x root netem rate 10mbps", rate_kbps=80_000.0),
-    "10 mbit": commanded("tc qdisc add dev x root netem rate 10mbit", rate_kbps=80_000.0),
+    "10 mbps": set_netem("tc qdisc add dev x root netem rate 10mbps", rate_kbps=80_000.0),
+    "10 mbit": set_netem("tc qdisc add dev x root netem rate 10mbit", rate_kbps=80_000.0),
 
-    **{words: (lambda given=given: with_commands(*given)) for words, given in {
+    **{words: (lambda given=given: build_with_commands(*given)) for words, given in {
         "a command that failed": [("ip route add default via 10.9.9.9", 2, True)],
         "a removal that failed": [("tc qdisc del dev h9-eth0 root", 2, False)],
         "a command that did it": [("tc qdisc add dev h1-eth0 root netem", 0, False)],
@@ -385,25 +444,26 @@ CAPTURES: dict[str, Make] = {
             ("ip route change 10.0.0.0/8 dev h1-eth0 initcwnd 20", 0, False)],
         "a queue of the loopback": [("tc qdisc add dev lo root netem delay 5ms", 0, False)],
         "a look at the loopback": [("tc qdisc show dev lo", 0, False)]}.items()},
-    "a complaint of tc": lambda: with_commands(
+    "a complaint of tc": lambda: build_with_commands(
         ("tc qdisc add dev h9-eth0 root netem delay 5ms", 1, False),
         complaints=('Cannot find device "h9-eth0"\n',)),
-    "a complaint of a shell": lambda: with_commands(
+    "a complaint of a shell": lambda: build_with_commands(
         complaints=("bash: iptables: command not found\n",), program="bash"),
-    "a complaint of Mininet": lambda: with_commands(
+    "a complaint of Mininet": lambda: build_with_commands(
         complaints=("*** Error: Bandwidth limit 2000.0 is outside supported range 0..1000 -"
                     " ignoring",), program="python3"),
-    "a window that came": lambda: with_commands(
+    "a window that came": lambda: build_with_commands(
         ("ip route change 10.0.0.0/8 dev h1-eth0 initcwnd 20", 0, False), segments=20),
-    "a route of the root": lambda: with_commands(
+    "a route of the root": lambda: build_with_commands(
         ("ip route change default via 10.0.0.9 initcwnd 20", 0, True), segments=20),
 
-    "numbers above 32 bits": beyond_32_bits, "both sides of a NAT": through_a_nat,
-    **{f"{size} bytes follow the acknowledgement": released_by_an_acknowledgement(size)
+    "numbers above 32 bits": send_9_gigabytes, "both sides of a NAT": translate_address,
+    **{f"{size} bytes follow the acknowledgement": release_by_acknowledgement(size)
        for size in (1448, 2 * 1448 + 9, 700)},
-    "segments below the least that is full": released_by_an_acknowledgement(500, full=500),
-    "a small one, a large one and one refused": lambda: of_sizes({7: 400, 8: 60_000}),
-    "a ping without an answer": pings, "names of namespaces": policed(),
+    "segments below the least that is full": release_by_acknowledgement(500, full=500),
+    "a small one, a large one and one refused": lambda: send_and_refuse({7: 400, 8: 60_000}),
+    "a ping without an answer": ping_without_an_answer,
+    "names of namespaces": drop_outside_queues(),
     **MEASURED}
 FACTS: dict[str, dict[str, Any]] = {"names of namespaces": {
     "namespaces": ["5 1 other", "0 0 client", "0 7 nobody", "damaged"]}}
@@ -419,8 +479,8 @@ def text() -> str:
 
 def _lines(name: str, make: Make) -> list[str]:
     facts = FACTS.get(name, {})
-    capture, reported = make(), of(make(), ORIGIN_NS if name in MEASURED else 0, **facts)
-    directions, spaces = found(capture), NamespaceNames(facts.get("namespaces", ()))
+    capture, reported = make(), make_report(make(), ORIGIN_NS if name in MEASURED else 0, **facts)
+    directions, spaces = find_links(capture), NamespaceNames(facts.get("namespaces", ()))
     lines = [f"answer: {reported.report.answer.sentence}",
              *(f"alarm: {alarm}" for alarm in reported.report.alarms)]
     for link in directions:
@@ -430,7 +490,7 @@ def _lines(name: str, make: Make) -> list[str]:
                          f" {link.discarded} discarded, {link.judged} judged")
         if link.unjudged:
             lines.append(f"{link.name}: {link.unjudged}")
-    connections = seen(capture)
+    connections = observe_tcp(capture)
     lines += [f"{each.ends.client[1]}: {each.state} first flight {each.to_server.first_flight}"
               f" retransmitted {dict(each.retransmitted)}{_others(each)}"
               for each in connections[:3]]
@@ -441,7 +501,7 @@ def _lines(name: str, make: Make) -> list[str]:
 
 
 def _others(connection: ObservedConnection) -> str:
-    """Other ends of it, on the other side of a NAT."""
+    """The addresses and ports of a connection on the other side of a NAT."""
     return f" also {connection.ends.nat_ends}" if connection.ends.nat_ends else ""
 
 

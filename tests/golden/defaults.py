@@ -1,4 +1,4 @@
-"""What holds where nothing is said: of charts, tables and reports, and of what a trial is."""
+"""The defaults of the fields of charts, tables, reports, scenarios, trials and records."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ from firstflight.workloads.trace.schedule import Request, Schedule, Write
 
 
 def text() -> str:
-    """A paragraph a class: each of its fields that has a default."""
+    """A paragraph for each class, with a line for each of its fields that has a default."""
     drawn: tuple[Any, ...] = (
         charts.Chart, Bar, Published, Difference, charts.BarChart,
         charts.TimeChart, charts.BarPage, charts.Line, charts.Plot, charts.LineChart,
         charts.TraceRow, charts.TraceChart, charts.GridChart, charts.GroupChart, charts.Square,
         charts.PageBar, charts.PageChart, charts.ObjectBar, charts.ObjectPanel, charts.ObjectChart,
         charts.SquareChart, charts.StepChart, charts.Timeline, charts.PacketsChart)
-    told: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
-    asked_for: tuple[Any, ...] = (
+    reported: tuple[Any, ...] = (Column, Table, Statement, Finding, Report, Rounded)
+    requested: tuple[Any, ...] = (
         Overrides, sweep.Sweep, trial.Trial, scenario.Figure, scenario.Raw, scenario.Axis,
         population.Population, scenario.Claim, server.OwnServer,
         causes.ClockReading, causes.AsPublished, load_scenario.LoadSweep, load_scenario.LoadFigure,
@@ -49,14 +49,19 @@ def text() -> str:
         trace_scenario.TraceFigure, trace_scenario.TraceClaim, trace_trial.TraceTrial, Write,
         Request, Schedule, Transfer, requested_users.Requested)
     measured: tuple[Any, ...] = (record.Record, load_record.LoadRecord, trace_record.TraceRecord)
-    return "\n".join("\n".join(_lines(each))
-                     for each in (*drawn, *told, *asked_for, *measured)) + "\n"
+    return "\n".join("\n".join(_lines(kind))
+                     for kind in (*drawn, *reported, *requested, *measured)) + "\n"
 
 
 def _lines(kind: Any) -> list[str]:
-    return [f"{kind.__module__}.{kind.__name__}", *(
-        f"  {each.name} = {each.default!r}" for each in fields(kind)
-        if each.default is not MISSING), *(
-        f"  {item.name} = {PARAMETERS[item.name].quantity.defaults!r}" for each in fields(kind)
-        for item in items_of(each) if not (row := PARAMETERS[item.name]).required
-        and not row.follows)]
+    """The name of a class, and its defaults; then those of the parameters that its fields read."""
+    lines = [f"{kind.__module__}.{kind.__name__}"]
+    lines += [f"  {field.name} = {field.default!r}" for field in fields(kind)
+              if field.default is not MISSING]
+
+    for field in fields(kind):
+        for item in items_of(field):
+            row = PARAMETERS[item.name]
+            if not row.required and not row.follows:
+                lines.append(f"  {item.name} = {row.quantity.defaults!r}")
+    return lines

@@ -1,7 +1,8 @@
-"""docs/REFERENCE.md and an example, made from the classes that read and write files, and
-ONE_TRIAL.md, made from a stored trial; and METHOD.md, whose tables of checks are made from these.
+"""Makes documents from the code and from stored trials.
 
-`/usr/bin/python3 -m tests.golden.documents` writes them anew.
+docs/REFERENCE.md and an example come from the classes that read and write files. ONE_TRIAL.md comes
+from two stored trials. Of METHOD.md only the tables are made, from the list of checks.
+`/usr/bin/python3 -m tests.golden.documents` writes them again.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from tests.golden import one_page, one_trial
 # Files of docs/examples, which describe keys in comments.
 EXAMPLES = {"fetches": ("question", "fetches", "as_published"), "load": ("load",),
             "page": ("page",), "trace": ("trace",)}
-METHOD = "METHOD.md"  # of which only tables are written
+METHOD = "METHOD.md"  # the rest of which is written by hand
 QUESTION = "examples/question.toml"
 DOCS = Path(__file__).resolve().parent.parent.parent / "docs"
 
@@ -83,8 +84,9 @@ RUN_JSON = {
     "trials": "rows and digest of trials.csv",
     "virtual_time": "whether time was virtual",
     "wall_s": "how long it took"}
-# Which runs that were stored earlier lack.
+# Keys of run.json that stored runs may lack, since they are older.
 LATER = {"kernel_known", "kernel_origin", "kernel_source"}
+# Keys that a run.json has only in some runs.
 SELDOM = {"systems": "versions of the programs of other systems that trials ran in",
           "what_ifs": "rows and digest of what_if.csv",
           "earlier_runs": "how many trials were taken from which earlier run (`--users`)"}
@@ -120,7 +122,7 @@ def scenarios() -> str:
 
 
 def of_examples(kind: str, heading: str) -> set[str]:
-    """The keys of a table that the examples of a kind have."""
+    """The keys that the examples of a kind of scenario have in a table, such as "[[figure]]"."""
     keys: set[str] = set()
     for name in EXAMPLES.get(kind, ()):
         text = (DOCS / "examples" / f"{name}.toml").read_text(encoding="utf-8")
@@ -140,7 +142,7 @@ def question() -> str:
 
 
 def columns() -> str:
-    told = _told(records.Record)
+    described = _describe_fields(records.Record)
     every = [field.name for field in fields(records.Record) if field.name != "trial"]
     lines = ["## Columns of trials.csv", "",
              "An empty field is a missing value. A requested value has every digit. A measured"
@@ -150,54 +152,60 @@ def columns() -> str:
              "Trials that were added to find a reason are in `what_if.csv`, which has the column"
              " `what_if` as well. They were not requested, and no mean has them.", "",
              "| every kind | what |", "|-|-|",
-             "| `scenario` | its name |", *_rows(every, told), ""]
+             "| `scenario` | its name |", *_rows(every, described), ""]
     for kind, record in RECORDS.items():
         requested = {field.name for field in fields(trial_class(record))}
         keys = {name for head, table in TABLES[kind] for field in fields(table)
                 if head.startswith("[defaults]")
                 for name in ([item.name for item in schema.items_of(field)] or [field.name])
                 } - {*RENAMED}
-        told = {**{name: each.label for name, each in metrics(record).items()},
-                **_told(record), **_told(trial_class(record)), **RENAMED}
+        labels = {name: metric.label for name, metric in metrics(record).items()}
+        described = {**labels, **_describe_fields(record), **_describe_fields(trial_class(record)),
+                     **RENAMED}
         rest = [column for column in columns_of(record, what_if=True)
                 if column not in {"scenario", *every}]
         lines += [f"### Of kind {kind}", ""]
         for heading, wanted in (("other requested", requested - keys),
                                 ("measured", {*rest} - requested)):
             lines += [f"| {heading} | what |", "|-|-|",
-                      *_rows([column for column in rest if column in wanted], told), ""]
+                      *_rows([column for column in rest if column in wanted], described), ""]
     lines += ["## Keys of run.json", "", "| key | what |", "|-|-|",
               *_rows([*RUN_JSON, *SELDOM], {**RUN_JSON, **SELDOM}), ""]
     return "\n".join(lines)
 
 
-def _rows(names: Sequence[str], told: Mapping[str, str]) -> Iterator[str]:
-    """A row for each column; columns that follow each other and are described alike have one."""
-    for what, alike in itertools.groupby(names, lambda name: told.get(name) or _what(name)):
-        yield f"| {', '.join(f'`{name}`' for name in alike)} | {_cell(what)} |"
+def _rows(names: Sequence[str], described: Mapping[str, str]) -> Iterator[str]:
+    """A row for each description: columns that stand together and are described alike share it.
+
+    described: the description by the column; for others the quantity's own words.
+    """
+    for text, alike in itertools.groupby(
+            names, lambda name: described.get(name) or _describe_quantity(name)):
+        yield f"| {', '.join(f'`{name}`' for name in alike)} | {_cell(text)} |"
 
 
-def _what(column: str) -> str:
+def _describe_quantity(column: str) -> str:
     known = QUANTITIES.get(column)
     return (known.label or known.what) if known else column.replace("_", " ")
 
 
-def _told(of: type[Any]) -> dict[str, str]:
-    """What the docstring of a class says of its fields: "name, other: what they are"."""
-    names = {each.name for each in fields(of)}
-    told: dict[str, str] = {}
-    # Of its subjects as well; a class that nobody wrote has its signature for a docstring.
-    documented = [base.__doc__ for base in of.__mro__ if is_dataclass(base) and base.__doc__
+def _describe_fields(kind: type[Any]) -> dict[str, str]:
+    """The description of each field in a class's docstring: "name, other: what they are"."""
+    names = {field.name for field in fields(kind)}
+    described: dict[str, str] = {}
+    # Docstrings of base classes count too. A dataclass that has none has its signature there.
+    docstrings = [base.__doc__ for base in kind.__mro__ if is_dataclass(base) and base.__doc__
                   and not base.__doc__.startswith(f"{base.__name__}(")]
-    for paragraph in "\n\n".join(documented).split("\n\n"):
-        # What follows is of the class, not of its fields: "COLUMNS: …".
+    for paragraph in "\n\n".join(docstrings).split("\n\n"):
+        # From "COLUMNS: …" on the docstring describes the class, not its fields.
         text = re.split(r" (?=[A-Z_]{4,}: )", " ".join(paragraph.split()))[0]
-        found = [match for match in re.finditer(r"((?:[a-z_0-9]+, )*[a-z_0-9]+): ", text)
+        heads = [match for match in re.finditer(r"((?:[a-z_0-9]+, )*[a-z_0-9]+): ", text)
                  if {*match[1].split(", ")} <= names]
-        ends: Sequence[int] = [*(match.start() for match in found[1:]), len(text)]
-        told |= {name: text[match.end():end].strip().rstrip(";.").strip()
-                 for match, end in zip(found, ends) for name in match[1].split(", ")}
-    return told
+        ends: Sequence[int] = [*(match.start() for match in heads[1:]), len(text)]
+        for head, end in zip(heads, ends):
+            description = text[head.end():end].strip().rstrip(";.").strip()
+            described |= dict.fromkeys(head[1].split(", "), description)
+    return described
 
 
 def _cell(text: str) -> str:
@@ -205,7 +213,7 @@ def _cell(text: str) -> str:
 
 
 def method() -> str:
-    """METHOD.md with its tables of checks, which stand in judge/checklist.py."""
+    """METHOD.md, in which the tables of checks are replaced by those of judge/checklist.py."""
     text = (DOCS / METHOD).read_text(encoding="utf-8")
     for table in (checks(), checks_of_load()):
         head = table.partition("\n")[0]
@@ -215,7 +223,7 @@ def method() -> str:
 
 
 def checks() -> str:
-    """A row for each check: what is requested and observed, and of which workloads."""
+    """A table of all checks: what each compares, and which workloads it judges."""
     rows = ["| check | requested | observed | of |", "|---|---|---|---|"]
     for looks_at, listed in itertools.groupby(checklist.LIST, lambda row: row.looks_at):
         rows.append(f"| *{looks_at}* | | | |")
@@ -229,7 +237,10 @@ def checks() -> str:
 
 
 def checks_of_load() -> str:
-    """Of which connections of a load each check judges, and which checks of a fetch judge none."""
+    """A table of which connections of a load each check judges.
+
+    Its last row has the checks that judge a fetch and no load.
+    """
     judged: dict[str, list[str]] = {}
     for row in checklist.LIST:
         if checklist.LOAD in row.judges:
@@ -245,7 +256,7 @@ def one_trial_and_page() -> str:
     return f"{one_trial.page()}\n{one_page.section()}"
 
 
-# The example comes first: REFERENCE.md has the keys that the examples lack.
+# The example comes first, since REFERENCE.md says which keys the examples lack.
 DOCUMENTS = {QUESTION: question, "REFERENCE.md": reference, "ONE_TRIAL.md": one_trial_and_page,
              METHOD: method}
 

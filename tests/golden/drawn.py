@@ -1,7 +1,7 @@
-"""What is drawn of charts made by hand: every bar, line and word of a figure, where it stands.
+"""Every bar, line and word in figures of charts that are built by hand, and where it stands.
 
-In the values of its axes, and axes in shares of the figure; a picture's bytes would depend on
-the versions of matplotlib and of fonts.
+The place of an axis is a share of the figure. The place of all else is in the values of its axes.
+The bytes of a picture would depend on the versions of matplotlib and of fonts.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from firstflight.findings.claims import Published
 from firstflight.findings.drawing import style
 from tests.unit.drawing import samples
 
-SEVERAL = 12  # values of a line; of more the ends are told
+SEVERAL = 12  # of a line with more values only the ends are written
 
 
 def text() -> str:
@@ -36,7 +36,7 @@ BARS, TRACES = samples.bar_chart(), samples.trace_chart()
 
 
 def of_first(chart: BarChart = BARS, **parts: Any) -> BarChart:
-    """The chart with another first bar, as of no paper."""
+    """The chart with another first bar, and not drawn as the paper's. parts: of the difference."""
     return replace(chart, is_like_the_papers=False,
                    bars=(samples.with_difference(chart.bars[0], **parts), *chart.bars[1:]))
 
@@ -46,7 +46,7 @@ def plot(*lines: Line, **more: Any) -> LineChart:
 
 
 def charts() -> dict[str, Chart]:
-    """One of each family, and what stands in them where it matters."""
+    """A chart of each family, and charts whose values change what is drawn, by name."""
     made: dict[str, Chart] = {make.__name__: make("") for make in samples.CHARTS}
     unchanged = replace(BARS, bars=tuple(samples.with_difference(
         bar, absolute=Estimate(0.0), percent=Estimate(0.0)) for bar in BARS.bars))
@@ -149,17 +149,19 @@ def _parts(axes: Any) -> Iterator[str]:
         shares = part.get_array()
         sizes = [_numbers(each.ravel()) for each in getattr(part, "get_segments", list)()]
         yield f"  collection {_numbers(shares.ravel()) if shares is not None else sizes}"
-    for said in axes.texts:
-        yield f"  {_numbers(said.get_position())} {_colour(said.get_color())}: {said.get_text()}"
+    for text_drawn in axes.texts:
+        yield (f"  {_numbers(text_drawn.get_position())} {_colour(text_drawn.get_color())}:"
+               f" {text_drawn.get_text()}")
     if axes.get_legend():
         yield f"  legend: {', '.join(samples.texts_of(axes.get_legend()))}"
 
 
-def _colour(of: Any) -> str:
-    return of if isinstance(of, str) and of == "none" else to_hex(of)
+def _colour(colour: Any) -> str:
+    return colour if isinstance(colour, str) and colour == "none" else to_hex(colour)
 
 
 def _numbers(values: Any, digits: int = 5) -> str:
+    """The values with so many significant digits; of more than SEVERAL the ends and the count."""
     some = [f"{round(float(value), 9) + 0.0:.{digits}g}"
             for value in numpy.ma.filled(values, numpy.nan)]
     return " ".join(some if len(some) <= SEVERAL else [*some[:2], f"… {len(some)} …", some[-1]])

@@ -1,4 +1,4 @@
-"""Stored trials of all kinds of networks judged again, and some that were tampered with."""
+"""Judges stored trials of all kinds of networks again, and some with a tampered value."""
 
 from __future__ import annotations
 
@@ -14,36 +14,42 @@ from tests.golden import stored, stored_fetches
 from tests.golden.stored import Stored
 
 
-# Without loss and with it, both ways, over TLS and with early data: each column has a value in one.
+# In these trials together each column has a value: without loss and with it, in both directions,
+# over TLS, and with early data.
 EACH_COLUMN = ("iw10", "random_loss", "queue_timer", "receive_window", "uplink_full",
                "https_resumed", "nginx_early", "upload")
 
 
 @cache
 def records() -> tuple[Record, ...]:
-    """One of each stored trial, one in real time, and what differs from what was asked."""
-    good, loaded = stored.load("iw10"), stored.load
-    return (*(loaded(name).judge() for name in stored.NAMES),
-            loaded("hystart").judge(exact=False),
+    """Each stored trial; one as if in real time; and trials that differ from what was requested.
+
+    What differs is a column that is requested, what a program reported, or a packet that is sent
+    again.
+    """
+    good, load = stored.load("iw10"), stored.load
+    return (*(load(name).judge() for name in stored.NAMES),
+            load("hystart").judge(exact=False),
             good.requested(rtt_ms=99.0, repeat=2).judge(),
             good.requested(bandwidth_kbps=900.0, repeat=3).judge(),
             good.requested(rtt_ms=110.0, bandwidth_kbps=900.0, repeat=4).judge(exact=False),
             good.requested(initcwnd=6).judge(), good.requested(initrwnd=4).judge(),
             good.said("fetch", sha256="other").judge(), good.said("server", latency_ms=1.0).judge(),
             good.said("fetch", exit_status=28, error="too late").judge(),
-            loaded("queue_timer").requested(rtt_ms=500.0).judge(),
+            load("queue_timer").requested(rtt_ms=500.0).judge(),
             stored.sent_again(good, 3, 50.0).judge(),
-            loaded("random_loss").requested(loss_percent=0.0).judge(),
-            loaded("receive_window").requested(initrwnd=40).judge(), *secured())
+            load("random_loss").requested(loss_percent=0.0).judge(),
+            load("receive_window").requested(initrwnd=40).judge(), *secured())
 
 
 def secured() -> Iterator[Record]:
-    """Over TLS, with early data and a server of its own: every check's own words."""
+    """Trials over TLS, with early data, and from nginx, each of which fails another check."""
     https, newest, resumed, nginx, early = (stored.load(name) for name in (
         "https", "mldsa", "https_resumed", "nginx", "nginx_early"))
 
-    def tls(of: Stored, **said: Any) -> Stored:
-        return of.said("server", tls={**of.observation["server"]["tls"], **said})
+    def tls(trial: Stored, **reported: Any) -> Stored:
+        """The trial as if its server had reported something else of TLS."""
+        return trial.said("server", tls={**trial.observation["server"]["tls"], **reported})
 
     flight = https.observation["server"]["tls"]["flight"]
     changed = (
@@ -57,11 +63,12 @@ def secured() -> Iterator[Record]:
         nginx.requested(initcwnd=3),
         nginx.said("fetch", http_status=206, size=1), early.requested(early_data_bytes=4000),
         early.requested(initcwnd=3), early.requested(rtt_ms=90.0))
-    yield from (each.requested(repeat=100 + place).judge() for place, each in enumerate(changed))
+    for number, trial in enumerate(changed, start=100):  # another repeat is another trial
+        yield trial.requested(repeat=number).judge()
 
 
 def text() -> str:
-    """Every column of some records, as trials.csv has it; a line each."""
+    """A paragraph for each trial of EACH_COLUMN, with a line for each measured column."""
     lines = []
     for record in (stored.load(name).judge() for name in EACH_COLUMN):
         seen = [f"{name}={to_cell(getattr(record, name))}" for name in columns_of(Record)
@@ -71,5 +78,5 @@ def text() -> str:
 
 
 def report() -> Report:
-    """What is told of them, as of a part of a scenario."""
+    """The report of these records, as if they were a part of a scenario."""
     return stored_fetches.report("zhao2019", records(), whole=False, partial=True)

@@ -1,7 +1,7 @@
-"""The second half of docs/ONE_TRIAL.md: a stored page over HTTPS, and what each check saw of it.
+"""The second half of docs/ONE_TRIAL.md: a stored page over HTTPS, and what each check compared.
 
-As in the first half (tests/golden/one_trial.py), the programs that judge every trial compute what
-it shows.
+The programs that judge every trial compute what it shows, as in the first half
+(tests/golden/one_trial.py).
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from firstflight.workloads.page import verify
 from firstflight.workloads.page.record import PageEvidence
 from tests.golden import stored_page
 
-NAME = "http2"  # of the trial: a document and five objects, from nginx
-DIGITS = 3  # of milliseconds: microseconds
+NAME = "http2"  # the stored trial: a document and five objects, from nginx
+DIGITS = 3  # decimals of a time in ms
 
 
 def evidence_of(page: stored_page.StoredPage) -> PageEvidence:
@@ -30,7 +30,7 @@ def evidence_of(page: stored_page.StoredPage) -> PageEvidence:
 
 
 def section() -> str:
-    """The text. Raises ValueError where the page does not pass, or has several connections."""
+    """The half's text. Raises ValueError if the page does not pass or has several connections."""
     page = stored_page.load(NAME)
     evidence, trial = evidence_of(page), page.trial
     if page.judge().verdict != PASS or len(evidence.connections) != 1:

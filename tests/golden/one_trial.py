@@ -1,9 +1,9 @@
-"""docs/ONE_TRIAL.md: a stored trial packet by packet, and what each check observed in it.
+"""The first half of docs/ONE_TRIAL.md: a stored trial packet by packet, and what was checked.
 
-All that it shows is computed by the programs that judge a trial: firstflight/wire/ reads and
-explains the packets, firstflight/workloads/fetch/verify gives the record. Here they are only put
-into sentences.
-`/usr/bin/python3 -m tests.golden.documents` writes it anew.
+The programs that judge a trial compute all that the page shows: firstflight/wire/ reads and
+explains the packets, and firstflight/workloads/fetch/verify makes the record. Here the numbers are
+put into sentences.
+`/usr/bin/python3 -m tests.golden.documents` writes the document again.
 """
 
 from __future__ import annotations
@@ -25,16 +25,17 @@ from firstflight.workloads.fetch.record.observed import EXACT, INSTANT_NS
 from firstflight.workloads.fetch.record.transfers import wire_bytes
 from tests.golden import stored
 
-NAME = "queue_timer"  # of the trial: short, and two of its packets left by a timer
-MOST_ROWS = 20
-DIGITS = 3  # of milliseconds: microseconds
+NAME = "queue_timer"  # the stored trial: it is short, and a timer sent two of its packets
+MOST_ROWS = 20  # of the table of packets, which a reader goes through one by one
+DIGITS = 3  # decimals of a time in ms
 
 
 @dataclass(frozen=True)
 class Row:
     """Packets of one kind that left a host at once.
 
-    sent: as the sender's capture has them; arrived_ns: when each came to the other host.
+    number: of the row in the table, from 1. sent: the packets in the sender's capture.
+    arrived_ns: when each came to the other host.
     """
 
     number: int
@@ -43,26 +44,34 @@ class Row:
 
 
 def key(segment: Segment) -> tuple[bool, int, int]:
-    """What identifies a packet of this trial on either capture."""
+    """The key of a packet of this trial, which is the same in both captures."""
     return segment.to_client, segment.identification, segment.seq
 
 
 def rows_of(exchange: Exchange) -> list[Row]:
-    """All packets by their departure. Raises KeyError for one that did not arrive."""
-    came = {key(segment): segment.time_ns for segments, to_client in (
-        (exchange.at_client, True), (exchange.at_server, False))
-            for segment in segments if segment.to_client == to_client}
-    sent = sorted((segment for segments, to_client in (
-        (exchange.at_client, False), (exchange.at_server, True))
-        for segment in segments if segment.to_client == to_client), key=lambda one: one.time_ns)
-    groups = (tuple(group) for _, group in groupby(sent, lambda one: (
-        one.to_client, one.kind, one.time_ns // INSTANT_NS)))
-    return [Row(place, group, tuple(came[key(segment)] for segment in group))
-            for place, group in enumerate(groups, start=1)]
+    """The rows of all packets in the order of their departure.
+
+    Raises KeyError for a packet that did not arrive.
+    """
+    at_client, at_server = exchange.at_client, exchange.at_server
+    received = [*(segment for segment in at_client if segment.to_client),
+                *(segment for segment in at_server if not segment.to_client)]
+    sent = [*(segment for segment in at_client if not segment.to_client),
+            *(segment for segment in at_server if segment.to_client)]
+    arrived_ns = {key(segment): segment.time_ns for segment in received}
+
+    sent.sort(key=lambda segment: segment.time_ns)
+    groups = (tuple(group) for _, group in groupby(sent, lambda segment: (
+        segment.to_client, segment.kind, segment.time_ns // INSTANT_NS)))
+    return [Row(number, group, tuple(arrived_ns[key(segment)] for segment in group))
+            for number, group in enumerate(groups, start=1)]
 
 
 def reason(row: Row, rows: Sequence[Row], exchange: Exchange) -> str:
-    """Why it left then: a timer, or the row that had just arrived. Raises ValueError."""
+    """Why a row's packets left when they did: a timer, or another row that had just arrived.
+
+    Raises ValueError if neither explains it.
+    """
     first = row.sent[0]
     if row.number == 1:
         return "curl opens the connection"
@@ -72,19 +81,21 @@ def reason(row: Row, rows: Sequence[Row], exchange: Exchange) -> str:
         if retransmission.segment == first:
             return f"**timer**: {retransmission.cause}"
     late_ns = SERVER_LATE_NS if first.to_client else CLIENT_LATE_NS
-    heard = [(arrived_ns, other) for other in rows for arrived_ns in other.arrived_ns
-             if other.sent[0].to_client != first.to_client
-             and 0 <= first.time_ns - arrived_ns <= late_ns]
-    if not heard:
+    to_this_host = [other for other in rows if other.sent[0].to_client != first.to_client]
+    just_arrived = [(arrived_ns, other) for other in to_this_host
+                    for arrived_ns in other.arrived_ns
+                    if 0 <= first.time_ns - arrived_ns <= late_ns]
+    if not just_arrived:
         raise ValueError(f"row {row.number}: nothing explains it")
-    _, cause = max(heard, key=lambda pair: pair[0])
+
+    last_ns, cause = max(just_arrived, key=lambda arrival: arrival[0])
     count = len(cause.arrived_ns)
-    place = "" if count == 1 else f", {cause.arrived_ns.index(max(heard)[0]) + 1} of {count},"
+    place = "" if count == 1 else f", {cause.arrived_ns.index(last_ns) + 1} of {count},"
     return f"row {cause.number}{place} arrived"
 
 
-def what(row: Row) -> str:
-    """Such as "data 1–1448", "ACK 1449"; numbers as Wireshark shows them."""
+def describe_packets(row: Row) -> str:
+    """The kind of a row's packets and Wireshark's numbers, such as "data 1–1448" or "ACK 1449"."""
     first, last = row.sent[0], row.sent[-1]
     if first.payload_bytes:
         return f"{first.kind} {first.seq}–{last.end - 1}{' + FIN' if last.is_fin else ''}"
@@ -95,6 +106,7 @@ def what(row: Row) -> str:
 
 
 def table(rows: Sequence[Row], exchange: Exchange) -> Iterator[str]:
+    """The lines of the table, in Markdown; times are from the first packet on."""
     def ms(time_ns: int) -> str:
         return format_number((time_ns - exchange.at_client[0].time_ns) / MS, DIGITS)
 
@@ -102,16 +114,18 @@ def table(rows: Sequence[Row], exchange: Exchange) -> Iterator[str]:
     yield "|--:|--:|---|--:|--:|---|---|"
     for row in rows:
         sizes = [segment.frame_bytes for segment in row.sent]
-        bytes_ = (f"{len(sizes)} × {sizes[0]}" if len({*sizes}) == 1 and len(sizes) > 1
-                  else " + ".join(map(str, sizes)))
+        bytes_ = " + ".join(map(str, sizes))
+        if len(sizes) > 1 and len({*sizes}) == 1:
+            bytes_ = f"{len(sizes)} × {sizes[0]}"
         yield (f"| {row.number} | {ms(row.sent[0].time_ns)} |"
                f" {'client' if row.sent[0].to_client else 'server'} |"
-               f" {', '.join(map(ms, row.arrived_ns))} | {bytes_} | {what(row)} |"
+               f" {', '.join(map(ms, row.arrived_ns))} | {bytes_} | {describe_packets(row)} |"
                f" {reason(row, rows, exchange)} |")
 
 
 def page() -> str:
-    """The text of the page. Raises ValueError where the trial does not show what it explains."""
+    """The text of this half. Raises ValueError if the trial does not show what the text explains.
+    """
     trial = stored.load(NAME)
     record, report = trial.judge(), trial.observation["server"]
     exchange = read_exchange(trial.client, trial.server, report["client_port"],
@@ -120,12 +134,12 @@ def page() -> str:
     if record.verdict != "pass" or record.judged_by.split() != ["path", "host", "TCP"] or (
             len(rows) > MOST_ROWS):
         raise ValueError(f"{NAME}: {record.verdict} {record.judged_by}, {len(rows)} rows")
-    asked = trial.trial
+    requested = trial.trial
     return "\n".join([
         "# One trial, packet by packet", "",
-        f"A stored trial: curl fetches {asked.response_bytes} bytes with an initial window of"
-        f" {asked.initcwnd} segments, at an RTT of {format_lossless(asked.rtt_ms)} ms and"
-        f" {format_lossless(asked.bandwidth_kbps)} kbit/s. The link is so slow that two"
+        f"A stored trial: curl fetches {requested.response_bytes} bytes with an initial window of"
+        f" {requested.initcwnd} segments, at an RTT of {format_lossless(requested.rtt_ms)} ms and"
+        f" {format_lossless(requested.bandwidth_kbps)} kbit/s. The link is so slow that two"
         " timers of TCP fire although nothing is lost."
         " `/usr/bin/python3 -m tests.golden.documents` writes this page with the programs that"
         " judge every trial. The packets are in"
@@ -135,7 +149,7 @@ def page() -> str:
         " them: ACK 1449 acknowledges 1448 bytes. D-SACK reports that a packet came twice.", "",
         *table(rows, exchange), "",
         f"The {report['header_bytes']} bytes of headers come first, so the response ends at byte"
-        f" {report['header_bytes'] + asked.response_bytes}. The verdict is **{record.verdict}**"
+        f" {report['header_bytes'] + requested.response_bytes}. The verdict is **{record.verdict}**"
         " ([METHOD](METHOD.md#verification) has all checks).", "",
         *path_check(trial, rows), "", *host_check(trial, rows, exchange), "",
         *tcp_check(record), ""])
@@ -148,8 +162,7 @@ def path_check(trial: stored.Stored, rows: Sequence[Row]) -> Iterator[str]:
     yield ("The check takes when a packet left, and the link: a delay, then a queue, then the time"
            " of its bytes. It knows nothing of TCP.")
     yield ""
-    place = next(place for place, row in enumerate(rows)
-                 if row.sent[0].kind == "data")
+    place = next(place for place, row in enumerate(rows) if row.sent[0].kind == "data")
     before, row, link = rows[place - 1], rows[place], trial.trial.path.down
     first = row.sent[0]
     begun_ns = rows[0].sent[0].time_ns
@@ -175,7 +188,7 @@ def path_check(trial: stored.Stored, rows: Sequence[Row]) -> Iterator[str]:
 def host_check(trial: stored.Stored, rows: Sequence[Row], exchange: Exchange) -> Iterator[str]:
     tick_ns = round(trial.observation["started_at"] * 1e9)
     data = [segment for row in rows for segment in row.sent if segment.payload_bytes]
-    # With ticks half a millisecond off, all that only a tick explains lacks a cause.
+    # If ticks were half a millisecond later, packets that only a tick explains would lack a cause.
     by_timer = find_uncaused(exchange, tick_ns + MS // 2)
     timed = [row for row in rows if row.sent[0] in by_timer]
     uncaused = find_uncaused(exchange, tick_ns)

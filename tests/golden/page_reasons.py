@@ -1,7 +1,7 @@
 """Why larger windows change pages or do not, on made-up networks with known limits.
 
-As tests.golden.reasons has it of fetches: a network tells how long a page takes and how long its
-link is idle, and all that is asked of it.
+A network says how long a page takes and how long its link is idle, and it measures each what-if
+trial. tests/golden/reasons.py has the same of fetches.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ from tests.golden import stored_page
 from tests.golden.reasons import lifted, saves
 
 ONE = stored_page.two()[0]
-# What the larger window saves without some limits, and how much of it was idle time.
+# A network: for the limits that are lifted, how long the page takes with the larger window, and
+# for how long its link is idle, in ms.
 Saved = Callable[[set[str]], tuple[float, float]]
-ROUNDS = 3  # of what-if trials
+ROUNDS = 3  # of what-if trials: later ones depend on earlier ones
 
 
 def measured(network: Saved, trial: PageTrial) -> PageRecord:
@@ -32,7 +33,10 @@ def measured(network: Saved, trial: PageTrial) -> PageRecord:
 
 
 def asked(network: Saved, **values: object) -> tuple[list[PageChange], PageWhatIfs]:
-    """The comparison of 3 and 10 segments on a network, and all that it asks there."""
+    """The comparison of 3 and 10 segments on a network, and the what-if trials of its reasons.
+
+    values: other columns of the trials.
+    """
     base = replace(ONE.trial, queue_packets=20, initrwnd=1000, objects=equal_objects(8, 9000, 9000),
                    **values)  # type: ignore[arg-type]
     records = [measured(network, replace(base, initcwnd=window)) for window in (3, 10)]
@@ -44,26 +48,26 @@ def asked(network: Saved, **values: object) -> tuple[list[PageChange], PageWhatI
     return changes, what_ifs
 
 
-def told(network: Saved, **values: object) -> str:
+def reasons_of(network: Saved, **values: object) -> str:
     return " ".join(explain_changes(*asked(network, **values)))
 
 
 def paragraphs() -> Iterator[tuple[str, list[str]]]:
-    """The name of each network, and its reasons."""
+    """The name of each network with the reasons that are found there."""
     for name, line in {
-            "idle for all of it": told(lambda without: saves(100.0)),
-            "more connections save less": told(
+            "idle for all of it": reasons_of(lambda without: saves(100.0)),
+            "more connections save less": reasons_of(
                 lambda without: saves(20.0 if "connections" in without else 100.0)),
-            "more connections save, unless all names are early": told(
+            "more connections save, unless all names are early": reasons_of(
                 lambda without: saves(90.0 if without == {"connections"} else 0.0)),
-            "names come late": told(
+            "names come late": reasons_of(
                 lambda without: saves(250.0 if "names" in without else 100.0)),
-            "one connection is shared": told(
+            "one connection is shared": reasons_of(
                 lambda without: saves(66.0 if "shared" in without else 0.0),
                 http="2", connections=1, chain_bytes=4000, server="nginx"),
-            "the chain takes it away": told(
+            "the chain takes it away": reasons_of(
                 lambda without: saves(66.0 if "chain" in without else 0.0), chain_bytes=9000),
-            "both are the same": told(lambda without: saves(0.0)),
-            "harm that the queue does": told(
+            "both are the same": reasons_of(lambda without: saves(0.0)),
+            "harm that the queue does": reasons_of(
                 lambda without: saves(0.0 if "queue" in without else -50.0))}.items():
         yield f"reasons of a page: {name}", [line]

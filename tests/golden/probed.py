@@ -1,6 +1,6 @@
-"""What a probe says of connections made by hand: their flights, and what limited them.
+"""What a probe says of connections that are built by hand: their flights and what limited them.
 
-A flight begins at 80 ms, and its first segment is sent again at 330 ms.
+A flight begins at 80 ms. Its first segment is sent again at 330 ms, since nothing is acknowledged.
 """
 
 from __future__ import annotations
@@ -12,53 +12,68 @@ from firstflight.net.headers import ACK, SYN
 from firstflight.probe import verdict
 from firstflight.probe.tap import Packet
 
-FIRST, MSS = 0xFFFFFF00, 1448  # the numbers pass their circle within the flight
+FIRST = 0xFFFFFF00  # the first sequence number, which wraps around to 0 within the flight
+MSS = 1448
 RTT_MS = 40.0
 
 
 def data(at_ms: float, start: int, size: int = MSS, merged: int = 0, stamp: bool = True,
          sent_ms: float | None = None) -> Packet:
-    """From the server; sent_ms: by its clock, half a round trip before it came."""
+    """A segment of the server, which arrives at `at_ms`.
+
+    start: its first byte, from 0. merged: the size of the segments of which the kernel merged it,
+    0 if it did not. stamp: whether it has a time stamp. sent_ms: by the server's clock, None for
+    half a round trip before it arrived.
+    """
     sent_ms = at_ms - RTT_MS / 2 if sent_ms is None else sent_ms
     return Packet(round(at_ms * 1e6), True, (FIRST + start) % (1 << 32), 1, ACK, 64, size, merged,
                   round(1000 + sent_ms) if stamp else None)
 
 
 def seen(*packets: Packet, **more: Any) -> verdict.ProbedConnection:
-    """A connection whose request leaves at 40 ms."""
+    """A connection whose request leaves at 40 ms, with these packets after it.
+
+    more: other fields of the connection or of its response.
+    """
     syn_ack = Packet(20_000_000, True, FIRST - 1, 1, SYN | ACK, 64, 0, 0, 1000)
     requested = Packet(40_000_000, False, 1, FIRST, ACK, 64, 100, 0, 7)
     response = verdict.Response(200, "", 20 * MSS, False, 100_000)
     of_response = {name: more.pop(name) for name in response._fields if name in more}
-    return verdict.ProbedConnection(RTT_MS, 0, 65536, 10, MSS, [syn_ack], [requested, *packets],
-                                    True, [],
-                                    response._replace(**of_response))._replace(**more)
+    connection = verdict.ProbedConnection(
+        RTT_MS, 0, 65536, 10, MSS, [syn_ack], [requested, *packets], True, [],
+        response._replace(**of_response))
+    return connection._replace(**more)
 
 
 def counted(*counts: tuple[float, int], **more: Any) -> verdict.ProbedConnection:
-    """Without a capture."""
+    """A connection without a capture: at which times, in ms, the kernel had counted how many."""
     return seen(captured=False, packets=[], counts=list(counts), **more)
 
 
 def flight(count: int, each_ms: float = 0.0, **more: Any) -> list[Packet]:
+    """The first segments, one every `each_ms`. more: as data() takes it."""
     return [data(80 + each_ms * place, place * MSS, **more) for place in range(count)]
 
 
 def stamped(ticks: int) -> list[Packet]:
-    """A link so slow that all that a tick of 300 ms tells apart arrives at once."""
+    """Ten segments, an eleventh and a repeated one, of which the last two have another stamp.
+
+    ticks: how much larger their stamp is. A clock that ticks every 300 ms gives ten segments one
+    stamp, although they left within that time one by one.
+    """
     return [*(packet._replace(stamp=1000) for packet in TEN),
             data(81, 10 * MSS)._replace(stamp=1000 + ticks),
             AGAIN._replace(stamp=1000 + ticks)]
 
 
 def page(segments: int, size: int) -> verdict.ProbedConnection:
-    """The page ends the flight."""
+    """A flight that ends with the page. size: bytes of the page."""
     return seen(*flight(segments), AGAIN, ended=True, response_bytes=size, size_bytes=size)
 
 
-AGAIN = data(330, 0)
+AGAIN = data(330, 0)  # the first segment once more
 TEN = flight(10)
-SLOW = flight(10, each_ms=12.0, sent_ms=60.0)
+SLOW = flight(10, each_ms=12.0, sent_ms=60.0)  # sent at once, over a slow link
 BARE = flight(10, stamp=False)
 LIMITS: dict[str, dict[str, Any]] = {
     "the response is in it": {"response_bytes": 10 * MSS},

@@ -1,9 +1,9 @@
-"""What stored runs of each kind are rendered to. Writes the goldens anew when it is run:
+"""Renders stored runs of each kind, whose texts are the goldens. This writes the goldens again:
 
     /usr/bin/python3 -m tests.golden.rendering
 
-They may change only where a sentence became plainer or a fault was corrected;
-the commit says so.
+A golden may change only where a sentence became plainer or a fault was corrected. The commit says
+which.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ from tests.golden import (answers, captures, defaults, drawn, exchanges, judged,
 from tests.unit.render import reports
 
 FOLDER = Path(__file__).resolve().parent / "rendered"
-SEVERAL = 12  # numbers that are shown one by one
-CELLS = 40  # records of a run of a part of a scenario
-TOLD = ("sentence", "missing", "bars", "published")  # of a finding
+SEVERAL = 12  # of more numbers only the ends and the count are written
+CELLS = 40  # records of a run that has a part of a scenario
+PARTS = ("sentence", "missing", "bars", "published")  # of a finding: those that are text
 
 
 def page_of(report: Report) -> str:
-    """A page without its style and script, which say nothing of a run."""
+    """A page without its style and script, which are the same for every run."""
     whole = page.page(report, {})
     for name in ("page.css", "page.js"):
-        part = (Path(page.__file__).parent / name).read_text(encoding="utf-8")
-        assert part.strip() in whole, name
-        whole = whole.replace(part.strip(), name)
+        content = (Path(page.__file__).parent / name).read_text(encoding="utf-8")
+        assert content.strip() in whole, name
+        whole = whole.replace(content.strip(), name)
     return whole
 
 
 def parts_of(report: Report) -> str:
-    """What the text of a report does not show: charts, columns, every trial, checks, timelines."""
+    """What a report has and its text lacks: charts, columns, trials, checks and timelines."""
     lines = [f"caption: {report.caption}",
              *(f"tile: {tile.value} {tile.meaning}" for tile in report.tiles)]
     lines += [f"sentence: {sentence}" for sentence in report.sentences]
     for finding in report.findings:
-        lines += [f"{finding.name}.{part}: {told}" for part in TOLD
-                  if (told := getattr(finding, part))]
+        lines += [f"{finding.name}.{part}: {content}" for part in PARTS
+                  if (content := getattr(finding, part))]
         lines += [f"{name}: {value}" for name, value in _values(finding.name, finding.chart)]
         lines += [_column(f"{finding.name}.table", column)
                   for table in finding.tables for column in table.columns]
@@ -68,25 +68,28 @@ def _column(table: str, column: Column) -> str:
 
 
 def _values(name: str, part: Any) -> Iterator[tuple[str, object]]:
-    """Its values that are not their defaults, with where they stand; of many the ends."""
+    """The values of a part of a report, each with where it stands; of many only the ends.
+
+    Values that are the default of their field are left out.
+    """
     if is_dataclass(part):
-        for each in fields(part):
-            value = getattr(part, each.name)
-            if isinstance(value, numpy.ndarray) or value != each.default:
-                yield from _values(f"{name}.{each.name}", value)
+        for field in fields(part):
+            value = getattr(part, field.name)
+            if isinstance(value, numpy.ndarray) or value != field.default:
+                yield from _values(f"{name}.{field.name}", value)
     elif isinstance(part, numpy.ndarray) and part.ndim > 1:
-        found = part[numpy.isfinite(part)]
-        yield name, (f"{part.shape[0]} x {part.shape[1]}, {found.size} known from"
-                     f" {_short(float(found.min()))} to {_short(float(found.max()))}, mean"
-                     f" {_short(float(found.mean()))}")
+        finite = part[numpy.isfinite(part)]
+        yield name, (f"{part.shape[0]} x {part.shape[1]}, {finite.size} known from"
+                     f" {_short(float(finite.min()))} to {_short(float(finite.max()))}, mean"
+                     f" {_short(float(finite.mean()))}")
     elif isinstance(part, numpy.ndarray):
         yield from _values(name, part.tolist())
     elif isinstance(part, (tuple, list)) and len(part) > SEVERAL:
         yield name, f"{len(part)} from {_short(part[0])} to {_short(part[-1])}"
     elif isinstance(part, (tuple, list)) and any(
-            isinstance(each, (tuple, list)) or is_dataclass(each) for each in part):
-        for number, each in enumerate(part):
-            yield from _values(f"{name}[{number}]", each)
+            isinstance(item, (tuple, list)) or is_dataclass(item) for item in part):
+        for number, item in enumerate(part):
+            yield from _values(f"{name}[{number}]", item)
     elif part is not None:
         yield name, True if part is True else _short(part)
 
@@ -106,7 +109,7 @@ def part(study: Study, run: RunData) -> Report:
     return replace(study, whole=False).report(replace(run, facts={**run.facts, "partial": True}))
 
 
-# Each is made once: reports do not change.
+# Every report is built once, since reports do not change.
 REPORTS: dict[str, Callable[[], Report]] = {name: cache(made) for name, made in {
     **{name: lambda name=name: stored_fetches.whole_report(name)  # type: ignore[misc]
        for name in stored_fetches.SMALL_SCENARIOS},
@@ -141,8 +144,9 @@ RENDERERS: dict[str, Callable[[Report], str]] = {
     "parts": parts_of,
     "data": partial(data.exported, "json"), "csv": partial(data.exported, "csv"),
     "kept": data.dumps}
-BY_HAND = ("sample", "sparse")  # whose charts nobody can draw
-# One of each kind in every form, and reports made by hand as data as well.
+BY_HAND = ("sample", "sparse")  # reports whose charts are not made to be drawn
+# The forms of a report that has others than text and brief: one of each kind of scenario in every
+# form, and reports that are built by hand as data, too.
 FORMS = {**dict.fromkeys(("zhao2019", "load", "trace", "page"),
                          ("txt", "brief", "md", "html", "parts")),
          "bars": ("txt", "brief", "parts"),  # has the packets of two transfers
@@ -151,6 +155,7 @@ FORMS = {**dict.fromkeys(("zhao2019", "load", "trace", "page"),
 RENDERED = [(name, form) for name in REPORTS for form in FORMS.get(name, ("txt", "brief"))]
 
 
+# Goldens that are no report, by the name of their file.
 OTHERS = {"answers.words": answers.text, "captures.words": captures.text,
           "defaults.words": defaults.text, "drawn.words": drawn.text,
           "exchanges.words": exchanges.text, "judged.columns": judged.text,
@@ -162,8 +167,8 @@ def main() -> None:
     for path in FOLDER.iterdir():
         if path.suffix[1:] in RENDERERS:
             path.unlink()
-    for other, made in OTHERS.items():
-        (FOLDER / other).write_text(made(), encoding="utf-8")
+    for other, make_text in OTHERS.items():
+        (FOLDER / other).write_text(make_text(), encoding="utf-8")
     for name, form in RENDERED:
         (FOLDER / f"{name}.{form}").write_text(RENDERERS[form](REPORTS[name]()),
                                                encoding="utf-8")

@@ -1,4 +1,4 @@
-"""What is asked of a machine: trials' names, jobs and commands, and questions as scenarios."""
+"""The ids, jobs and commands of trials, and the scenarios that questions become."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from firstflight.workloads.page.sources import Source
 from tests.golden import stored
 from tests.unit.core.example import whole
 
-BROWSED = "browser2026"  # its trials have the digests of pages that packages install
-DRAWN = "dukkipati2010"  # its trials are thousands, which take a second to draw
-# Questions of one's own, by their names; every flag is in one of them.
+BROWSED = "browser2026"  # whose trials have the digests of pages that packages install
+DRAWN = "dukkipati2010"  # whose thousands of trials take a second to draw
+# Questions by their names. Together they have every flag of a question.
 QUESTIONS: dict[str, Overrides] = {
     "plain": Overrides({"rtt_ms": [35]}),
     "switches": Overrides(
@@ -33,7 +33,10 @@ QUESTIONS: dict[str, Overrides] = {
 
 
 def text() -> str:
-    """A paragraph for each trial: of every scenario the ends, of the questions, of stored ones."""
+    """A paragraph for each trial.
+
+    They are the first and the last trial of every scenario and question, and all stored trials.
+    """
     lines: list[str] = []
     for name in scenario_file.names():
         if name != DRAWN:
@@ -41,26 +44,30 @@ def text() -> str:
     for name, requested in QUESTIONS.items():
         study = registry.own_question(name, requested)
         lines += [f"# {name}", *study.head.text.splitlines(), *_trials(study)]
-    lines += _told([stored.load(name).trial for name in stored.NAMES], {})
+    lines += _paragraphs([stored.load(name).trial for name in stored.NAMES], {})
     return "\n".join(lines) + "\n"
 
 
 def _without_packages(name: str) -> Study:
-    """A scenario whose pages come from packages, as where these are not installed."""
+    """The study of a scenario whose pages come from packages, as if none were installed."""
     with mock.patch.object(Source, "recorded", lambda source: (site_store.NOT_INSTALLED, 0)):
         return registry.study_of(scenario_file.find(name))
 
 
 def _trials(study: Study) -> Iterator[str]:
-    """The first and the last."""
-    yield from _told((*study.trials[:1], *study.trials[-1:]), study.head.sysctls)
+    """The paragraphs of a study's first and last trial."""
+    yield from _paragraphs((*study.trials[:1], *study.trials[-1:]), study.head.sysctls)
 
 
-def _told(trials: Sequence[Any], sysctls: Mapping[str, str]) -> Iterator[str]:
+def _paragraphs(trials: Sequence[Any], sysctls: Mapping[str, str]) -> Iterator[str]:
+    """For each trial its id, its commands and its job; of a list in the job the first two."""
+    def short(value: Any) -> Any:
+        if isinstance(value, list):
+            return value[:2]
+        return round(value, 6) if isinstance(value, float) else value
+
     for trial in dict.fromkeys(trials):
-        job = {name: value[:2] if isinstance(value, list) else
-               round(value, 6) if isinstance(value, float) else value
-               for name, value in trial.job().items()}
+        job = {name: short(value) for name, value in trial.job().items()}
         yield trial.id
         yield from (f"  {command}" for command in commands_of(job, sysctls))
         yield f"  {json.dumps(job, sort_keys=True)}"

@@ -1,6 +1,6 @@
-"""Reads stored runs, whose rows have the columns of when they were measured.
+"""Reads stored runs, which lack the columns that were added after they were measured.
 
-This version refuses a file that lacks a column; here an empty one stands in its place.
+The product refuses a file that lacks a column. Here an empty column stands in its place.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ R = TypeVar("R", bound=Record)
 
 
 def whole_rows(path: Path, kind: type[Record]) -> list[list[str]]:
-    """The header and the rows of a stored trials.csv, with the columns that it lacks."""
+    """The header and the rows of a stored trials.csv, with an empty column for each it lacks."""
     with path.open(encoding="utf-8", newline="") as file:
         header, *rows = csv.reader(file)
     lacking = [column for column in columns_of(kind) if column not in header]
@@ -26,7 +26,7 @@ def whole_rows(path: Path, kind: type[Record]) -> list[list[str]]:
 
 
 def whole_text(path: Path, kind: type[Record]) -> str:
-    """The same as text."""
+    """The text of a stored trials.csv, with an empty column for each that it lacks."""
     text = io.StringIO()
     csv.writer(text, lineterminator="\n").writerows(whole_rows(path, kind))
     return text.getvalue()

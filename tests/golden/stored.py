@@ -1,7 +1,7 @@
-"""Trials as they were measured in the guest, to judge again, and to tamper with.
+"""Stored trials as they were measured in the guest, which tests judge again and tamper with.
 
-Each folder of trials/ holds what one trial left: trial.json (what was asked,
-and the worker's observation) and the captures of both hosts.
+Each folder of trials/ holds what one trial left: trial.json, with what was requested and what the
+worker observed, and the captures of both hosts.
 """
 
 from __future__ import annotations
@@ -25,14 +25,15 @@ NAMES = sorted(path.name for path in FOLDER.iterdir())
 
 @dataclass(frozen=True)
 class Packet:
-    """One record of a capture."""
+    """One packet of a capture."""
 
     time_ns: int
-    frame: bytes
-    wire_bytes: int
+    frame: bytes  # the part that the capture kept
+    wire_bytes: int  # how many bytes the whole frame had
 
     @property
     def payload_bytes(self) -> int:
+        """The bytes after the headers of Ethernet, IP and TCP."""
         return self.wire_bytes - 14 - 20 - (self.frame[46] >> 4) * 4
 
     @property
@@ -40,37 +41,37 @@ class Packet:
         return int.from_bytes(self.frame[34:36], "big") in SERVER_PORTS
 
     def retransmitted(self, later_ns: int, identification: int) -> Packet:
-        """The same packet sent once more, as a new one on the wire."""
+        """The packet as if it were sent again, so much later, with another IP identification."""
         frame = self.frame[:18] + struct.pack(">H", identification) + self.frame[20:]
         return Packet(self.time_ns + later_ns, frame, self.wire_bytes)
 
 
 @dataclass(frozen=True)
 class Stored:
-    """One trial; the captures without their file headers."""
+    """A stored trial."""
 
     trial: Trial
     observation: dict[str, Any]
-    client: bytes
-    server: bytes
+    client: bytes  # the client's capture, without the header of its file
+    server: bytes  # the server's capture, likewise
 
     def judge(self, exact: bool = True, known_kernel: bool = True) -> Record:
         return judge_fetch(self.trial, self.observation, self.client, self.server, exact=exact,
-                     sysctls={}, known_kernel=known_kernel)
+                           sysctls={}, known_kernel=known_kernel)
 
     def requested(self, **columns: Any) -> Stored:
-        """As if something else had been asked for."""
+        """The same trial as if these columns had been requested."""
         return replace(self, trial=replace(self.trial, **columns))
 
     def said(self, part: str, **values: Any) -> Stored:
-        """As if fetch or server had said something else."""
+        """The same trial as if a part, "fetch" or "server", had reported other values."""
         observation = copy.deepcopy(self.observation)
         observation[part].update(values)
         return replace(self, observation=observation)
 
     def captured(self, client: list[Packet] | None = None,
                  server: list[Packet] | None = None) -> Stored:
-        """As if the captures had held these packets."""
+        """The same trial as if the captures had these packets; None leaves a capture as it is."""
         changed = {side: write(packets) for side, packets
                    in (("client", client), ("server", server)) if packets is not None}
         observation = copy.deepcopy(self.observation)
@@ -87,6 +88,7 @@ def load(name: str) -> Stored:
 
 
 def read(capture: bytes) -> list[Packet]:
+    """The packets of a capture that has no file header."""
     packets, position = [], 0
     while position < len(capture):
         seconds, nanoseconds, kept, wire_bytes = struct.unpack_from("<IIII", capture, position)
@@ -97,17 +99,22 @@ def read(capture: bytes) -> list[Packet]:
 
 
 def write(packets: list[Packet]) -> bytes:
+    """A capture of these packets in the order of their times, without a file header."""
     return b"".join(struct.pack("<IIII", *divmod(packet.time_ns, 10**9), len(packet.frame),
                                 packet.wire_bytes) + packet.frame
                     for packet in sorted(packets, key=lambda packet: packet.time_ns))
 
 
 def nth_data(packets: list[Packet], number: int) -> Packet:
+    """The server's packet with data that has this number, from 0."""
     return [packet for packet in packets if packet.to_client and packet.payload_bytes][number]
 
 
 def sent_again(trial: Stored, number: int, later_ms: float) -> Stored:
-    """As if the server had sent a segment of data twice."""
+    """The trial as if the server had sent a segment of data again, so much later.
+
+    number: of the segment, from 0.
+    """
     copies = [[*packets, nth_data(packets, number).retransmitted(round(later_ms * 1e6), 65000)]
               for packets in (read(trial.client), read(trial.server))]
     return trial.captured(*copies)

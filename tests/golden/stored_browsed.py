@@ -1,7 +1,8 @@
-"""Pages as a browser loaded them in the guest, to judge again and to tamper with.
+"""Stored pages as a browser loaded them in the guest, which tests judge again and tamper with.
 
-Each folder of browsed has what one trial left: the fields of its trial that are not the defaults,
-its observation, and the captures of both hosts. browsed/sites has the recordings by their digests.
+Each folder of browsed/ holds what one trial left: the fields of the trial that are not the
+defaults, what the worker observed, and the captures of both hosts. browsed/sites has the
+recordings of sites by their digests.
 """
 
 from __future__ import annotations
@@ -23,19 +24,20 @@ from tests.golden.stored import Packet, read, write
 
 FOLDER = Path(__file__).resolve().parent / "browsed"
 NAMES = ("http1", "http2")
-SITES = FOLDER / "sites"  # what site_store.folder() has to be
+SITES = FOLDER / "sites"  # tests have to make this the result of site_store.folder()
 
 
 @dataclass(frozen=True)
 class StoredLoad:
-    """One trial; the captures without their file headers."""
+    """A stored trial."""
 
     trial: PageTrial
     observation: dict[str, Any]
-    client: bytes
-    server: bytes
+    client: bytes  # the client's capture, without the header of its file
+    server: bytes  # the server's capture, likewise
 
     def judged(self, known_kernel: bool = True) -> tuple[PageRecord, Mapping[str, bytes]]:
+        """The record, and the files that a run keeps of the trial, by name."""
         observed = ObservedTrial(self.trial.id, self.observation,  # type: ignore[arg-type]
                                  self.client, self.server)
         return judge_browsed(self.trial, observed, True, known_kernel=known_kernel)
@@ -44,17 +46,18 @@ class StoredLoad:
         return self.judged()[0]
 
     def requested(self, **columns: Any) -> StoredLoad:
-        """As if something else had been requested."""
+        """The same trial as if these columns had been requested."""
         return replace(self, trial=replace(self.trial, **columns))
 
     def reported(self, change: Callable[[dict[str, Any]], object]) -> StoredLoad:
-        """As if the worker had reported something else."""
+        """The same trial as if the worker had observed something else. change: edits it in place.
+        """
         observation = copy.deepcopy(self.observation)
         change(observation)
         return replace(self, observation=observation)
 
     def captured(self, side: str, change: Callable[[list[Packet]], list[Packet]]) -> StoredLoad:
-        """As if a capture had held these packets."""
+        """The same trial as if the capture of a side, "client" or "server", had other packets."""
         changed = write(change(read(getattr(self, side))))
         return replace(self, **{side: changed})
 

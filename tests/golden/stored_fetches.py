@@ -1,4 +1,7 @@
-"""Small runs of fetches as they were measured in the guest, read once, and their reports."""
+"""Small stored runs of fetches as they were measured in the guest, and their reports.
+
+Each is read once.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ from tests.golden.rows import read_rows
 from tests.golden.stored import FOLDER
 
 SMALL_SCENARIOS = ("marrama2012", "tselentis2013", "zhao2019")
-# Those whose published numbers, or statements, are explained, with all of their causes in turn.
+# Scenarios that add the causes of a published set-up one by one: EXPLAINED compares with published
+# numbers, STATED with published statements.
 EXPLAINED, STATED = "marrama2012_as_published", "tselentis2013_as_published"
 FACTS = {"state": runs.COMPLETE, "virtual_time": True, "engine": "uml", "kernel": "7.2.11",
          "emulated_s": 600.0, "wall_s": 5.0}
@@ -39,10 +43,10 @@ def stored(name: str) -> tuple[Record, ...]:
 
 @cache
 def bar_figures(name: str) -> dict[str, BarFigure]:
-    """The rows of every figure by its name; all have some."""
-    made, missing = kinds.bar_figures(scenario(name), stored(name))
+    """The bars of every figure by its name; no figure lacks them."""
+    figures, missing = kinds.bar_figures(scenario(name), stored(name))
     assert not missing
-    return made
+    return figures
 
 
 @cache
@@ -51,13 +55,13 @@ def whole_report(name: str) -> Report:
 
 
 def report(name: str, records: Any, whole: bool = True, **facts: Any) -> Report:
-    """What such a run says; facts: of its run.json, beside FACTS."""
+    """The report of a run with these records. facts: of its run.json, in addition to FACTS."""
     run = RunData(FOLDER.parent / f"{name}-run", {**FACTS, "scenario": name, **facts}, records)
     return Study(KIND, scenario(name), (), whole).report(run)
 
 
 def raw_report() -> Report:
-    """What is told of every raw value from three sides."""
+    """The report on raw values: the published, the clean run's, and those with the causes."""
     found, records = raw_and_causes()
     return Study(KIND, found, (), True).report(
         RunData(FOLDER.parent / "raw-run", {**FACTS, "scenario": "mine"}, records))
@@ -66,12 +70,12 @@ def raw_report() -> Report:
 # A run in which much happens ------------------------------------------------------------------
 
 def _happens(record: Record) -> dict[str, Any]:
-    """What is otherwise with a record, by its place among those of its kind."""
+    """The columns of a record that are changed, by its loss rate, repeat, window and RTT."""
     trial, total_ms = record.trial, record.total_ms or 0.0
     if trial.loss_percent:
-        found: dict[str, Any] = {"total_ms": total_ms * {
-            (1.0, 3): 2.0, (2.0, 10): 1.5}.get((trial.loss_percent, trial.initcwnd), 1.0)}
-        return found | {
+        longer = {(1.0, 3): 2.0, (2.0, 10): 1.5}.get((trial.loss_percent, trial.initcwnd), 1.0)
+        changed: dict[str, Any] = {"total_ms": total_ms * longer}
+        return changed | {
             2: {"ok": False, "error": "curl 28: timed out", "total_ms": None, "verdict": SKIPPED},
             3: {"verdict": FAIL, "verdict_reason": "RTT: observed 90.000 ms, expected 70 ms"},
             4: {"verdict": SKIPPED, "verdict_reason": "nginx is missing"},
@@ -81,7 +85,7 @@ def _happens(record: Record) -> dict[str, Any]:
         }.get(trial.repeat, {})
     if trial.initcwnd > 20:
         return {"limited_by": RECEIVE_WINDOW, "seen_first_flight": 20 + trial.initcwnd // 20}
-    if trial.rtt_ms == 20:  # a larger window that takes longer, and other than the model
+    if trial.rtt_ms == 20:  # the larger window takes longer, and both differ from the model
         return {"total_ms": total_ms + (9 if trial.initcwnd == 10 else 0.75)}
     if trial.rtt_ms == 3000:
         return {"queue_drops": 2, "lost_segments": 2, "retransmissions": 2,
@@ -91,11 +95,14 @@ def _happens(record: Record) -> dict[str, Any]:
 
 @cache
 def eventful() -> tuple[Record, ...]:
-    """marrama2012 as if transfers had failed, lost, been limited, and differed from the model."""
+    """The records of marrama2012 as if transfers had failed, lost packets or been limited.
+
+    Some also differ from the model.
+    """
     return tuple(replace(record, **_happens(record)) for record in stored("marrama2012"))
 
 
-# Raw values, and fetches that fail: one cause of each ---------------------------------------
+# A scenario with a cause that changes raw values, and one for fetches that fail ---------------
 
 RAW_AND_CAUSES = """# Some of the causes.
 
@@ -124,7 +131,7 @@ set = {failed_ms = 2200}
 
 
 def _waited(record: Record) -> Record:
-    """A fetch of a network that has just begun, as it would have been."""
+    """The record of a fetch as if its network had just begun, so that it waits for ARP."""
     trial = replace(record.trial, arp_ms=940)
     if trial.cannot_connect:
         return Record(trial, ok=False, error="curl 7: failed", verdict=PASS)
@@ -134,7 +141,7 @@ def _waited(record: Record) -> Record:
 
 @cache
 def raw_and_causes() -> tuple[Scenario, tuple[Record, ...]]:
-    """Some of the causes of raw values, and the records with and without them."""
+    """The scenario RAW_AND_CAUSES, and its records without and with its first cause."""
     clean = stored("zhao2019")
     found = reading.read_scenario(scenario_file.parsed("mine", RAW_AND_CAUSES))
     return replace(found, figures=()), (*clean, *map(_waited, clean))

@@ -1,7 +1,6 @@
-"""A small load run as it was measured, and what one of its trials left before it was judged.
+"""A small stored run of a load, and what one of its trials left before it was judged.
 
-load/run is a whole run of load/small.toml; load/raw are the files and captures
-of its first trial.
+load/run is a whole run of load/small.toml. load/raw has the files and captures of its first trial.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
-
 
 from firstflight.findings.findings import Report
 from firstflight.net.pcap import HEADER as PCAP_HEADER
@@ -30,7 +28,7 @@ RUN = GOLDEN / "run"
 
 @dataclass(frozen=True)
 class Seen:
-    """A trial as an engine would bring it back."""
+    """What an engine brings back of a trial (firstflight.testbed.messages.ObservedTrial)."""
 
     trial_id: str = ""
     content: dict[str, Any] = field(default_factory=lambda: {"ended_servers": []})
@@ -56,31 +54,38 @@ def report() -> Report:
 
 @cache
 def axes() -> Report:
-    """The same run along other axes, and under other claims."""
+    """The report of the stored run with the axes and claims of load/axes.toml."""
     scenario = studies.KIND.study(scenario_file.read(GOLDEN / "axes.toml")).scenario
     return replace(study(), scenario=scenario).report(run())
 
 
 @cache
 def one_seed_run() -> RunData:
-    """Of the stored run only the first seed counts, and there is a third window, like the second.
+    """The stored run as if only its first seed counted, with a third window of 16 segments.
 
-    The second seed was not verified, or failed. Nobody knows the third's 99th percentile.
+    A trial of the second seed failed its checks under 3 segments, and has no result under 10. The
+    third window has no 99th percentile.
     """
-    kept: Any = [record if record.trial.repeat == 1 else
-                 replace(record, verdict=FAIL, verdict_reason="arrivals: observed 1, expected 9")
-                 if record.trial.window == "3" else LoadRecord(record.trial, False, "no answer")
-                 for record in run().records]
+    records: list[Any] = []
+    for record in run().records:
+        if record.trial.repeat == 1:
+            records.append(record)
+        elif record.trial.window == "3":
+            records.append(replace(record, verdict=FAIL,
+                                   verdict_reason="arrivals: observed 1, expected 9"))
+        else:
+            records.append(LoadRecord(record.trial, False, "no answer"))
+
     other: Any = {"p99_ms": None, "mean_ms": 270.0, "retransmission_percent": 0.5}
     third = [replace(record, trial=replace(record.trial, window="16", initcwnd=16),
                      **other if record.counts else {})
-             for record in kept if record.trial.window == "10"]
-    return replace(run(), records=[*kept, *third])
+             for record in records if record.trial.window == "10"]
+    return replace(run(), records=[*records, *third])
 
 
 @cache
 def one_seed() -> Report:
-    """Of every kind of figure, with every word on claims of three windows."""
+    """The report of one_seed_run(): every kind of figure, and claims with every result."""
     gain = LoadFigure(name="loads", title="By load", kind="gain", sweeps=("small",), by="load",
                       windows=("3", "10", "16"))
     times = LoadFigure(name="times", title="Times", kind="distribution", sweeps=("one",),
@@ -103,6 +108,7 @@ def one_seed() -> Report:
 
 @cache
 def raw() -> Seen:
+    """What the first trial left."""
     packets = {side: (GOLDEN / "raw" / f"{side}.pcap").read_bytes().removeprefix(PCAP_HEADER)
                for side in ("client", "server")}
     return Seen(client_pcap=packets["client"], server_pcap=packets["server"],
@@ -110,5 +116,5 @@ def raw() -> Seen:
 
 
 def trial() -> LoadTrial:
-    """The one that raw() is of."""
+    """The trial of raw()."""
     return study().trials[0]

@@ -1,7 +1,7 @@
-"""Pages as they were measured in the guest, to judge again and to tamper with.
+"""Stored pages as they were measured in the guest, which tests judge again and tamper with.
 
-page/small.toml says what was measured; page/run is the run's folder, run.json cut down; each
-folder of page/trials has what one trial left: its observation and the captures of both hosts.
+page/run is a run of page/small.toml, with a shorter run.json. Each folder of page/trials holds what
+one trial left: what the worker observed, and the captures of both hosts.
 """
 
 from __future__ import annotations
@@ -41,12 +41,12 @@ def run() -> RunData:
 
 @dataclass(frozen=True)
 class StoredPage:
-    """One trial; the captures without their file headers."""
+    """A stored trial."""
 
     trial: PageTrial
     observation: dict[str, Any]
-    client: bytes
-    server: bytes
+    client: bytes  # the client's capture, without the header of its file
+    server: bytes  # the server's capture, likewise
 
     @property
     def observed(self) -> ObservedTrial:
@@ -57,21 +57,22 @@ class StoredPage:
         return judge_page(self.trial, self.observed, exact, known_kernel=known_kernel)[0]
 
     def evidence(self) -> PageEvidence:
-        """What the checks look at, in virtual time."""
+        """The evidence that the checks compare, as of virtual time."""
         return PageEvidence.of_captures(self.trial, self.observed, exact=True)
 
     def requested(self, **columns: Any) -> StoredPage:
-        """As if something else had been requested."""
+        """The same trial as if these columns had been requested."""
         return replace(self, trial=replace(self.trial, **columns))
 
     def reported(self, change: Callable[[dict[str, Any]], object]) -> StoredPage:
-        """As if the worker had reported something else."""
+        """The same trial as if the worker had observed something else. change: edits it in place.
+        """
         observation = copy.deepcopy(self.observation)
         change(observation)
         return replace(self, observation=observation)
 
     def captured(self, side: str, change: Callable[[list[Packet]], list[Packet]]) -> StoredPage:
-        """As if a capture had held these packets."""
+        """The same trial as if the capture of a side, "client" or "server", had other packets."""
         changed = write(change(read(getattr(self, side))))
         return replace(self, **{side: changed})
 
@@ -86,7 +87,7 @@ def load(name: str) -> StoredPage:
 
 
 def two(**changes: float | None) -> list[PageRecord]:
-    """One page under 3 and 10 segments; changes: of the latter."""
+    """The records of one page under 3 and 10 segments. changes: columns of the second one."""
     first, second = (record for record in run().records
                      if record.trial.part == "plain" and record.trial.connections == 2)
     assert (first.trial.initcwnd, second.trial.initcwnd) == (3, 10)

@@ -1,9 +1,9 @@
-"""Runs of every kind of question to fetches, as experiment.py left them, and a population.
+"""Stored runs of every kind of question on fetches, and studies whose times are a formula.
 
-fetches/<name> holds the text of the scenario (run.json's scenario_file), the
-trials.csv of a whole run in the guest, and captures where a figure reads them;
-that of users is a whole folder, but for most of its sysctls. A population has
-too many trials to store: their times are a formula here.
+fetches/<name> holds the text of the scenario (run.json's scenario_file), the trials.csv of a whole
+run in the guest, and captures where a figure reads them. fetches/users is a run's whole folder, but
+for most of its sysctls. A population and a grid have too many trials to store, so `took` computes
+their times.
 """
 
 from __future__ import annotations
@@ -40,21 +40,21 @@ QUESTIONS = ("bars", "map", "reasons", "windows")
 
 @cache
 def question(name: str) -> Report:
-    """What the stored run of a question says."""
+    """The report of the stored run of a question."""
     requested, run = stored(name)
     return requested.report(run)
 
 
 @cache
 def users() -> Report:
-    """Which window for the users of a file, told from the run's folder."""
+    """The report on which window the users of a file need, made from the run's folder."""
     run = stored_run(FOLDER / "users", Record)
     file = scenario_file.of_run(run.facts["scenario"], run.facts["scenario_file"])
     return registry.study_of(file).report(run)
 
 
 def stored(name: str, **facts: Any) -> tuple[Study, RunData]:
-    """A stored run with its study; facts: of its run.json, beside FACTS."""
+    """The study of a stored run, and the run. facts: of its run.json, in addition to FACTS."""
     folder = FOLDER / name
     requested = registry.study_of(scenario_file.of_run(
         name, (folder / "scenario.toml").read_text(encoding="utf-8")))
@@ -65,28 +65,29 @@ def stored(name: str, **facts: Any) -> tuple[Study, RunData]:
 
 @cache
 def compared() -> Report:
-    """Transfers with loss beside those without SACK, and with a part of themselves."""
-    def sack(value: str, packets: int) -> dict[str, Any]:
-        return {"sysctls": {"server": {"net.ipv4.tcp_sack": value}}, "jobs": packets,
+    """The comparison of a run with loss, the same without SACK, and a part of the first."""
+    def facts(sack: str, jobs: int) -> dict[str, Any]:
+        return {"sysctls": {"server": {"net.ipv4.tcp_sack": sack}}, "jobs": jobs,
                 "confined": True, "tools": {"curl": "7.88.1"}}
 
-    (_, base), (_, without) = stored("bars", **sack("1", 1)), stored("no_sack", **sack("0", 2))
-    return compared_runs.report([("bars", base), ("no_sack", without), (
-        "part", replace(base, records=base.records[12:]))])
+    _, base = stored("bars", **facts("1", 1))
+    _, without = stored("no_sack", **facts("0", 2))
+    part = replace(base, records=base.records[12:])
+    return compared_runs.report([("bars", base), ("no_sack", without), ("part", part)])
 
 
 @cache
 def population() -> Report:
-    """Of a small population, whose trials took what `took` says."""
+    """The report of a small population, whose times `took` computes."""
     with patch.object(rows, "FOLDER", FOLDER.parent / "populations"):
-        drawn = KIND.study(scenario_file.read(FOLDER / "population.toml"))
-        return drawn.report(RunData(FOLDER, {**FACTS, "scenario": "population"},
+        study = KIND.study(scenario_file.read(FOLDER / "population.toml"))
+        return study.report(RunData(FOLDER, {**FACTS, "scenario": "population"},
                                     population_records()))
 
 
 @cache
 def population_records() -> list[Record]:
-    """The records of the same trials."""
+    """The records of all trials of the small population."""
     with patch.object(rows, "FOLDER", FOLDER.parent / "populations"):
         return [took(trial) for trial in KIND.study(
             scenario_file.read(FOLDER / "population.toml")).trials]
@@ -94,11 +95,12 @@ def population_records() -> list[Record]:
 
 @cache
 def best() -> Report:
-    """The best window of every cell of a coarse grid, were every TCP an ideal one."""
-    requested: Any = registry.study_of(scenario_file.find("map_of_windows").sampled(196))
-    told = requested.report(RunData(FOLDER, {**FACTS, "scenario": requested.head.name},
-                                [took(trial) for trial in requested.trials]))
-    return replace(told, findings=told.findings[-1:])  # without every cell
+    """The report on the best window in each cell of a coarse grid, by the ideal TCP of `took`."""
+    one_in = 196  # cells of the scenario
+    study: Any = registry.study_of(scenario_file.find("map_of_windows").sampled(one_in))
+    records = [took(trial) for trial in study.trials]
+    report = study.report(RunData(FOLDER, {**FACTS, "scenario": study.head.name}, records))
+    return replace(report, findings=report.findings[-1:])  # without the table of every cell
 
 
 def goodput_study() -> Study:
@@ -107,7 +109,7 @@ def goodput_study() -> Study:
 
 @cache
 def goodput() -> Report:
-    """Every kind of figure that has a metric, of one of which more is better."""
+    """The report with goodput, of which more is better, in every kind of figure with a metric."""
     requested = goodput_study()
     records = [replace(record, goodput_kbps=8 * record.trial.response_bytes
                        / (record.total_ms or 1.0)) for record in map(took, requested.trials)]
@@ -116,7 +118,7 @@ def goodput() -> Report:
 
 @cache
 def fitted() -> Report:
-    """What stands behind the kept fit, which stands beside the scenario."""
+    """The report on the parameters that were fitted for dukkipati2010."""
     found = fit_findings("dukkipati2010")
     return Report("dukkipati2010", "What was fitted", "A claim.", "A source.", "", {}, 0, 0,
                   found)
@@ -124,14 +126,14 @@ def fitted() -> Report:
 
 @cache
 def steps() -> Report:
-    """The time to the first byte, and round trips, over the length of a chain, as modelled."""
+    """The report on first byte and round trips by the length of a chain, by the model."""
     return steps_of(slice(None))
 
 
 def steps_of(part: slice) -> Report:
-    """The same of some of its trials.
+    """The report of steps() for some of the trials.
 
-    Of OpenSSL 3.0, whatever this machine has: 3.5 sends 22 bytes more.
+    The model takes OpenSSL 3.0, whatever this machine has, since 3.5 sends 22 bytes more.
     """
     requested = KIND.study(scenario_file.read(FOLDER / "steps.toml"))
     with patch.object(ssl, "OPENSSL_VERSION_INFO", (3, 0, 0, 0, 0)):
@@ -140,7 +142,7 @@ def steps_of(part: slice) -> Report:
 
 
 def as_modelled(trials: Iterable[Trial]) -> list[Record]:
-    """Records that have what the model says of their trials, and the rest of another's."""
+    """Records with the times that the model computes, and other columns of a stored trial."""
     good, found = stored_trials.load("https").judge(), []
     for trial in trials:
         prediction = predict(computed(trial, {}))
@@ -151,7 +153,10 @@ def as_modelled(trials: Iterable[Trial]) -> list[Record]:
 
 
 def took(trial: Trial) -> Record:
-    """Doubling windows on an empty link, and an RTT for each per cent of loss: an ideal TCP."""
+    """The record of a trial by an ideal TCP.
+
+    Its window doubles each round trip on an empty link, and each percent of loss costs an RTT.
+    """
     segments = math.ceil(trial.response_bytes / MSS)
     window = trial.initcwnd + trial.earlier_bytes // MSS
     rounds = 1 + max(0, math.ceil(math.log2(1 + segments / window) - 1))

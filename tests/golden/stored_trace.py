@@ -1,8 +1,8 @@
-"""Traces as they were measured in the guest: the kernel's own tests for slow start after idle.
+"""Stored traces as they were measured in the guest.
 
-trace/packetdrill.toml says what was measured; trace/run is the run's folder
-as experiment.py left it, run.json cut down. So are lossy.toml and lossy, with
-a queue that is too short and an outage; warm has the records only.
+trace/run is a run of trace/packetdrill.toml, which repeats the kernel's own tests of slow start
+after idle; its run.json is shorter. trace/lossy is a run of lossy.toml, with a queue that is too
+short and an outage. trace/warm has the records of a run of handley1999_warm, without its files.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ RUN, LOSSY = FOLDER / "run", FOLDER / "lossy"
 
 @dataclass(frozen=True)
 class Observed:
-    """What an engine brings back (firstflight.testbed.messages.ObservedTrial)."""
+    """What an engine brings back of a trial (firstflight.testbed.messages.ObservedTrial)."""
 
     trial_id: str
     content: dict[str, Any]
@@ -54,7 +54,7 @@ def warm_study() -> Study:
 
 @cache
 def warm_run() -> RunData:
-    """A whole run of handley1999_warm, whose figures need its records only."""
+    """The stored run of handley1999_warm, whose figures need its records only."""
     return RunData(FOLDER / "warm", {
         "state": runs.COMPLETE, "virtual_time": True, "engine": "uml", "kernel": "7.2.11",
         "emulated_s": 6652.829, "wall_s": 8.953},
@@ -84,7 +84,11 @@ def window_text(name: str, folder: Path = RUN) -> str:
 
 
 def changed(text: str, row: int | None, column: str, by: int) -> str:
-    """The samples with one number of theirs changed; row None: in all of them."""
+    """The text of window.csv with a number changed.
+
+    row: the line of the sample, from 1, or from the end if below 0; None for all samples. by: what
+    is added to the number.
+    """
     lines = text.splitlines()
     place = FIELDS.index(column)
     for number in range(1, len(lines)) if row is None else (row,):
@@ -96,7 +100,11 @@ def changed(text: str, row: int | None, column: str, by: int) -> str:
 
 def seen(requested: TraceTrial, name: str = "", window: str | None = None, folder: Path = RUN,
          **observed: Any) -> Observed:
-    """What was seen of a stored trial, as if `asked` had been; the rest is replaced."""
+    """What was observed of a stored trial, as if `requested` had been requested of it.
+
+    name: the stored trial, "" for the requested one. window: the text of another window.csv, None
+    for the stored one. observed: other values of the observation.
+    """
     name = name or requested.id
     sizes = requested.response_sizes
     content = {
@@ -112,5 +120,5 @@ def seen(requested: TraceTrial, name: str = "", window: str | None = None, folde
 
 def judged(requested: TraceTrial, name: str = "", window: str | None = None,
            **observed: Any) -> TraceRecord:
-    """The verdict on it."""
+    """The record of what seen() returns, with its verdict."""
     return judge_trace(requested, seen(requested, name, window, **observed), exact=True)

@@ -1,7 +1,7 @@
-"""The stored traces of the kernel's own tests, as if not all of them had worked.
+"""The stored traces of the kernel's own tests as if not all of them had worked.
 
-One transfer failed, one was skipped, the rules contradict a third, and an initial window has
-nothing but a failure. Of the TCPs two have one title, and of the traces one has none.
+One transfer failed, the rules contradict a second, and a third could not be judged. An initial
+window that nobody measured has only failures. Two TCPs have the same title.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from firstflight.study.traces import KIND
 from firstflight.workloads.trace.record import TraceRecord
 from tests.golden import stored_trace
 
-# Instead of what stands in the file of the stored run: what its tables are called, and shown.
+# Texts of the stored run's file, and what replaces each: a note, titles, and another window.
 INSTEAD = (
     ('source = "Linux,', 'note = "One of them failed."\nsource = "Linux,'),
     ('title = "restart after idle"', 'title = "Linux"'),
@@ -54,7 +54,7 @@ title = "Nothing to see"
 kind = "window"
 curves = ["idle/absent"]
 """
-CLAIMS = (  # figure, first, second: with words of more than one outcome
+CLAIMS = (  # a figure, and two curves: the first is claimed to have the larger window
     ("all", "idle/linux", "nine/linux/iw10"), ("all", "nine/linux/iw10", "idle/absent"),
     ("all", "idle/restart", "nine/linux/iw10"), ("one", "nine/off/iw10", "nine/unvalidated/iw10"),
     ("idle", "idle/off", "idle/cwv"))

@@ -1,8 +1,8 @@
-"""What a chart draws stands in a table of its finding: each value, with its label and its unit.
+"""Each value that a chart draws stands in a table of its finding, with its label and its unit.
 
-Tables are looked at as text (tests/golden/rendered/*.txt), so a chart with another value, order,
-sign, label or unit than its table is found here. Not looked at: curves and lines beside them, which
-are drawn from samples, and packets over time.
+Goldens have the tables as text (tests/golden/rendered/*.txt). So a chart that differs from its
+table in a value, order, sign, label or unit is found here. Curves and the lines next to them are
+not compared, since they are drawn from samples. Neither are packets over time.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from firstflight.findings.render.values import bare, written
 from tests.golden.rendering import BY_HAND, REPORTS
 
 FROM_SAMPLES = ("curve", "dashed", "faint")  # styles of lines
-LEAST_VALUES = 1000  # of all charts
-# Charts whose points are named otherwise than in the tables; their values are in a golden, or in
-# the tests of their kind.
+LEAST_VALUES = 1000  # that have to be compared in all charts together
+# Charts whose points have other names than the rows of their tables. A golden has their values, or
+# the tests of their kind do.
 NAMED_OTHERWISE = (
     "load: mix", "load: percentiles", "load_axes: half", "load_axes: unpublished",
     "load_one_seed: mix", "load_one_seed: deck",  # load.parts has the lines by percentile
     "steps: steps",  # sizes in bytes, where the table has the chains' names
     "compared: comparison")
-ONLY_IN_LEGENDS = {"the", "deck", "offered", "load", "buffer", "measured", "everywhere", "all",
-                   "IW"}
+ONLY_IN_LEGENDS = {  # words that no table has
+    "the", "deck", "offered", "load", "buffer", "measured", "everywhere", "all", "IW"}
 _UNIT = re.compile(r"\(([^()]+)\)$")
 _NUMBER = re.compile(rf"[+\-{MINUS}]?\d+(?:\.\d+)?")
 _WORD = re.compile(r"[^\W_]+(?:\.\d+)?")
@@ -40,25 +40,24 @@ _KBPS = {"kbit/s": 1, "Mbit/s": 1000, "Gbit/s": 1_000_000}
 
 @dataclass(frozen=True)
 class Value:
-    """A value, all words that tell which one it is, and its unit, "" for any.
-
-    within: half of the last decimal that a table shows.
-    """
+    """A value of a table or a chart."""
 
     value: float
-    words: frozenset[str]
-    unit: str
-    within: float = 0.001
+    words: frozenset[str]  # that say which value it is
+    unit: str  # "" for any
+    within: float = 0.001  # half of the last decimal that a table shows
+
 
     def stands_for(self, drawn: Value) -> bool:
-        """Whether a cell has what is drawn, to the decimal that it shows."""
+        """Whether this value of a table is the one that is drawn, to the decimal it is shown with.
+        """
         return (abs(self.value - drawn.value) <= 1.001 * self.within + 1e-6 * abs(drawn.value)
                 and drawn.words <= self.words
                 and (self.unit == drawn.unit or not self.unit or not drawn.unit))
 
 
 def words(*labels: str) -> frozenset[str]:
-    """The words and numbers of labels. A bandwidth counts in kbit/s, as tables have it."""
+    """The words and numbers of labels. A bandwidth becomes its number of kbit/s, as in tables."""
     found: set[str] = set()
     for label in labels:
         number, _, unit = label.partition(" ")
@@ -76,16 +75,18 @@ def cells(table: Table) -> Iterator[Value]:
         texts = [written(cell, column) for cell, column in zip(row, table.columns)]
         for cell, column in zip(row, table.columns):
             value = bare(cell)
-            told = words(*texts, column.group, column.name, table.title)
+            named = words(*texts, column.group, column.name, table.title)
             if isinstance(value, (int, float)):
-                yield Value(value, told, column.unit)
+                yield Value(value, named, column.unit)
             elif isinstance(value, str):
                 for number in _NUMBER.findall(value):
-                    yield Value(float(number.replace(MINUS, "-")), told, column.unit,
-                                within=0.5 * 10.0 ** -len(number.partition(".")[2]))
+                    decimals = len(number.partition(".")[2])
+                    yield Value(float(number.replace(MINUS, "-")), named, column.unit,
+                                within=0.5 * 10.0 ** -decimals)
 
 
 def drawn(chart: Chart | None) -> Iterator[Value]:
+    """Every value that a chart draws."""
     if isinstance(chart, (BarChart, TimeChart)):
         for bar in chart.bars:
             yield Value(bar.difference.absolute.value, words(bar.label), chart.unit)
@@ -113,11 +114,12 @@ def on_lines(plot: Plot) -> Iterator[Value]:
     for line in plot.lines:
         if unit and line.style not in FROM_SAMPLES:
             for x, y in zip(line.x, line.y, strict=True):
-                place = min(plot.ticks, key=lambda tick: abs(tick[0] - x))[1] if plot.ticks else (
-                    plain(x))
-                # A baseline saves nothing; a logarithmic axis begins at 1.
+                label = plain(x)
+                if plot.ticks:
+                    _, label = min(plot.ticks, key=lambda tick: abs(tick[0] - x))
+                # Tables leave out that a baseline saves 0, and a logarithmic axis begins at 1.
                 if y and (plot.y_scale == "linear" or y > 1):
-                    yield Value(y, words(line.name, place), unit[1])
+                    yield Value(y, words(line.name, label), unit[1])
 
 
 def test_every_value_that_a_chart_draws_stands_in_its_table() -> None:
@@ -135,7 +137,7 @@ def test_every_value_that_a_chart_draws_stands_in_its_table() -> None:
 
 
 def test_no_subtitle_of_a_stored_run_is_cut() -> None:
-    """Two lines have room for what a figure shows; what is more stands on its page."""
+    """Two lines have room for what a figure shows. Longer texts stand on its page."""
     subtitles = {f"{name}: {finding.name}": style.subtitle(finding.chart.context)
                  for name, make in REPORTS.items() for finding in make().findings if finding.chart}
     assert len(subtitles) > 30

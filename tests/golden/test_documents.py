@@ -1,4 +1,4 @@
-"""Documents are as they are written anew; their words are explained."""
+"""Written documents are current, and the words of documents and figures are explained."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from tests.golden.test_typed_numbers import WRITTEN
 def test_a_document_is_current(name: str) -> None:
     stored = (documents.DOCS / name).read_text(encoding="utf-8")
     assert documents.DOCUMENTS[name]() == stored, (
-        "/usr/bin/python3 -m tests.golden.documents writes it anew")
+        "/usr/bin/python3 -m tests.golden.documents writes it again")
 
 
 @pytest.mark.parametrize("name", [name for names in documents.EXAMPLES.values() for name in names])
@@ -45,7 +45,7 @@ def test_an_example_describes_every_kind_of_figure() -> None:
 
 
 def test_the_reference_has_a_line_for_every_key_of_a_run_and_no_other() -> None:
-    """This is a stored run, as it was measured; tests/live/test_driver.py has one of today."""
+    """The run is a stored one. tests/live/test_driver.py looks at a run of today."""
     assert {*runs.read_facts(stored_questions.FOLDER / "users")} == (
         {*documents.RUN_JSON} - documents.LATER)
 
@@ -67,7 +67,7 @@ def test_every_column_has_a_line_in_the_reference_or_is_a_key() -> None:
 # Words --------------------------------------------------------------------------------
 
 GLOSSARY = (PROJECT / "docs" / "GLOSSARY.md").read_text(encoding="utf-8")
-# What every reader knows, and names of documents, journals, programs and formats.
+# Abbreviations that every reader knows, and names of documents, journals, programs and formats.
 KNOWN = set("""TCP HTTP HTTPS RFC IPv4 IPv6 IP UDP UTC SHA MB GB VM URL OpenSSL QEMU CSV PNG TOML
             PATH
             SIGTERM SIGKILL ECDSA FIPS NAT MTU CS244 CCR README FreeBSD TCIntf TCLink TTFB IPC PID
@@ -90,7 +90,7 @@ def test_an_abbreviation_of_two_documents_is_explained() -> None:
 
 
 SYMBOL = re.compile(r"[A-Za-z]+_[A-Z][A-Za-z0-9]*|\b[A-Z][A-Za-z]*[A-Z]\b|\bp\d+\b|[→≤±]")
-COMMON = {"TCP", "CSV", "MB"}  # what every reader knows
+COMMON = {"TCP", "CSV", "MB"}  # that every reader knows
 
 
 def symbols_of(value: object) -> Iterator[str]:
@@ -135,9 +135,9 @@ def test_each_packet_is_in_one_row_and_timers_are_those_of_the_host_check() -> N
 def test_a_packet_that_nothing_explains_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     trial = stored.load(one_trial.NAME)
     packets = stored.read(trial.server)
-    late = [packet if packet is not stored.nth_data(packets, 4) else stored.Packet(
-        packet.time_ns + 40_000, packet.frame, packet.wire_bytes) for packet in packets]
-    tampered = trial.captured(server=late)
+    fifth = stored.nth_data(packets, 4)
+    late = stored.Packet(fifth.time_ns + 40_000, fifth.frame, fifth.wire_bytes)
+    tampered = trial.captured(server=[late if packet is fifth else packet for packet in packets])
     exchange = read_exchange(tampered.client, tampered.server)
     rows = one_trial.rows_of(exchange)
     with pytest.raises(ValueError, match="^row 9: nothing explains it"):

@@ -1,6 +1,7 @@
-"""Each link of a document leads somewhere, and README leads to each document.
+"""Each link of a document leads to a file and a heading, and README leads to each document.
 
-A heading's anchor is as GitHub makes it: small letters, hyphens for blanks, no other marks.
+A heading's anchor is as GitHub makes it: in small letters, with hyphens for blanks, and without
+punctuation.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ def links(path: Path) -> Iterator[tuple[Path, str]]:
 
 
 def anchors(path: Path) -> set[str]:
+    """The anchors of a document's headings."""
     headings = re.findall(r"^#+ (.*)$", path.read_text(encoding="utf-8"), re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", heading.strip().lower()).replace(" ", "-")
             for heading in headings}
@@ -71,8 +73,8 @@ def test_a_document_that_a_program_names_is_there(path: Path) -> None:
 
 
 def test_the_defects_of_the_raw_values_are_on_the_page_that_their_file_names() -> None:
-    said = (PROJECT / "paper" / "zhao2019_raw.csv").read_text(encoding="utf-8")
-    ((defects, page),) = re.findall(r"^# Known defects: (.*); (\S+)$", said, re.MULTILINE)
+    raw = (PROJECT / "paper" / "zhao2019_raw.csv").read_text(encoding="utf-8")
+    ((defects, page),) = re.findall(r"^# Known defects: (.*); (\S+)$", raw, re.MULTILINE)
     text = (PROJECT / page).read_text(encoding="utf-8")
     assert "integer division" in defects and "divides integers" in text
     assert defects.count("ARP") == 2 and "failed connections" in defects

@@ -1,9 +1,9 @@
 """What is requested of a network, in tc's words, and when its packets arrive, in digits.
 
-The testbed, the judge and the model take one and the same path of a trial. So a mistake in that
-path is made three times, and nothing that compares them would see it. Here the words and the times
-are written by hand from what was requested: 25 ms each way, 74 bytes of a SYN at 10 Mbit/s
-59.2 µs, a full frame of 1514 bytes 1.2112 ms, and a nanosecond late for each timer.
+The testbed, the judge and the model take the same path of a trial. So a mistake in that path is
+made three times, and no comparison of the three would see it. Here the words and the times are
+written by hand. A packet takes 25 ms each way. At 10 Mbit/s the 74 bytes of a SYN take 59.2 µs, and
+a full frame of 1514 bytes takes 1.2112 ms. Each timer fires a nanosecond late.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ REQUESTED: dict[str, Any] = {
     "scenario": "digits", "repeat": 1, "rtt_ms": 50.0, "bandwidth_kbps": 10_000.0,
     "uplink_kbps": 1000.0, "queue_packets": 20, "loss_percent": 0.0, "initcwnd": 10,
     "initrwnd": 30, "congestion_control": "cubic", "client": "curl", "response_bytes": 9000}
-# Frames towards the client and towards the server: when each leaves, ns, and its bytes.
+# Frames to the client, and frames to the server: when each leaves, in ns, and its bytes.
 DOWN = [(0, 74), *[(60_000_000, 1514)] * 3, (60_000_000, 614)]
 UP = [(0, 74), (30_000_000, 66), (30_000_000, 160)]
 
@@ -36,7 +36,8 @@ TO_SERVER = [DELAY, RATE_UP]
 DOWN_AT = [25_059_202, 86_211_202, 87_422_402, 88_633_602, 89_124_802]
 UP_AT = [25_592_002, 55_528_002, 56_808_002]
 
-# What differs from REQUESTED; the qdiscs to the client, to the server; when frames arrive, ns.
+# For each trial: what differs from REQUESTED; the qdiscs to the client, and those to the server;
+# when the frames of DOWN arrive, and those of UP, in ns.
 TRIALS: dict[str, tuple[dict[str, Any], list[str], list[str], list[int], list[int]]] = {
     "plain": ({}, [DELAY, RATE_DOWN], TO_SERVER, DOWN_AT, UP_AT),
     "an RTT of odd microseconds": (
@@ -87,17 +88,20 @@ TRIALS: dict[str, tuple[dict[str, Any], list[str], list[str], list[int], list[in
 
 
 def in_words(trial: Trial, port: str) -> list[str]:
-    """The qdiscs of a port, as tc gets them: place, handle, kind and arguments."""
-    words = [command.split() for command in commands_of(trial.job())
-             if command.startswith("tc") and port in command.split()]
-    return [" ".join([*(["root"] if "root" in line else []),
-                      *(["1:"] if "classid" in line else []),
-                      *line[line.index("classid" if "classid" in line else "handle") + 1:]])
-            for line in words]
+    """The qdiscs and classes of a port, each with its place, handle, kind and arguments for tc."""
+    lines = [command.split() for command in commands_of(trial.job()) if command.startswith("tc")]
+    found = []
+    for line in lines:
+        if port in line:
+            place = ["root"] if "root" in line else []
+            place += ["1:"] if "classid" in line else []
+            handle = line.index("classid" if "classid" in line else "handle") + 1
+            found.append(" ".join([*place, *line[handle:]]))
+    return found
 
 
 def arrivals(link: Link, frames: list[tuple[int, int]]) -> list[int]:
-    """When frames arrive, ns, by what the judge computes of the link."""
+    """When frames arrive, in ns, as the judge computes it of the link."""
     came = arrival_times(link, [left for left, _ in frames], normal_distribution())
     bottleneck, times = shaper(link), []
     reaching = [(at, size) for at, (_, size) in zip(came, frames) if at is not None]
@@ -108,13 +112,13 @@ def arrivals(link: Link, frames: list[tuple[int, int]]) -> list[int]:
 
 
 def differences(name: str) -> set[str]:
-    """What of a trial differs from what is written here: words, times."""
+    """Which of "words" and "times" of a trial differ from those that are written here."""
     more, to_client, to_server, down_at, up_at = TRIALS[name]
     trial = Trial(**{**REQUESTED, **more})
-    said = [in_words(trial, port) for port in ("s1-eth1", "s1-eth2")]
-    came = [arrivals(trial.path.down, DOWN), arrivals(trial.path.up, UP)]
-    return {*(["words"] if said != [to_client, to_server] else []),
-            *(["times"] if came != [down_at, up_at] else [])}
+    words = [in_words(trial, port) for port in ("s1-eth1", "s1-eth2")]
+    times = [arrivals(trial.path.down, DOWN), arrivals(trial.path.up, UP)]
+    differing = {"words": words != [to_client, to_server], "times": times != [down_at, up_at]}
+    return {name for name, differs in differing.items() if differs}
 
 
 @pytest.mark.parametrize("name", TRIALS)

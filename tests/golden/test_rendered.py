@@ -1,4 +1,4 @@
-"""Stored runs of each kind are rendered and drawn as they were."""
+"""Stored runs are rendered as their goldens, and figures have few words below them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.golden.rendering import FOLDER, OTHERS, RENDERED, RENDERERS, REPORTS
 def test_a_stored_run_is_rendered_as_it_was(name: str, form: str) -> None:
     golden = (FOLDER / f"{name}.{form}").read_text(encoding="utf-8")
     assert RENDERERS[form](REPORTS[name]()) == golden, (
-        "if the change is meant, /usr/bin/python3 -m tests.golden.rendering writes it anew")
+        "if the change is meant, /usr/bin/python3 -m tests.golden.rendering writes it again")
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -35,18 +35,20 @@ def test_every_golden_is_compared() -> None:
 
 # Figures ------------------------------------------------------------------------------
 
-MOST_LINES = 3
+MOST_LINES = 3  # of text below a figure
 
 
 @pytest.fixture(scope="module")
 def drawn() -> Iterator[list[tuple[str, Figure]]]:
+    """Every figure of a stored run, with its name."""
     with style.settings():
-        yield [(f"{name}: {figure}", made) for name, make in rendering.REPORTS.items()
-               if name not in rendering.BY_HAND
-               for figure, made in drawing.figures(make())]
+        yield [(f"{name}: {figure_name}", figure)
+               for name, make_report in REPORTS.items() if name not in rendering.BY_HAND
+               for figure_name, figure in drawing.figures(make_report())]
 
 
 def below(figure: Figure) -> list[str]:
+    """The lines of text below a figure."""
     return [text.get_text() for text in figure.texts
             if text.get_color() == style.FAINT and text.get_fontsize() == style.SMALL]
 
@@ -58,7 +60,7 @@ def test_no_figure_has_more_than_three_lines_below_it(drawn: list[tuple[str, Fig
 
 
 def test_no_word_stands_twice_below_a_figure(drawn: list[tuple[str, Figure]]) -> None:
-    """Words of five letters or more count."""
+    """Only words of five letters or more count."""
     twice = {}
     for name, figure in drawn:
         counts = Counter(re.findall(r"[a-z]{5,}", " ".join(below(figure))))

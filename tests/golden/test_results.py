@@ -18,8 +18,8 @@ from firstflight.findings.render import data, markdown
 from firstflight.runs import scenario_file
 from tests.golden.rendering import REPORTS
 
-ANEW = "/usr/bin/python3 docs/update.py writes it anew"
-MOST_BYTES = 1_200_000  # of all together; the map of windows has a sixth
+ANEW = "/usr/bin/python3 docs/update.py writes it again"
+MOST_BYTES = 1_200_000  # of all kept findings together, of which the map of windows is a sixth
 
 
 def pages(reports: dict[str, Report]) -> dict[Path, str]:
@@ -55,7 +55,7 @@ def test_the_kept_findings_have_the_words_of_their_scenarios(reports: dict[str, 
 
 def test_titles_claims_and_notes_of_kept_findings_are_their_scenarios(
         reports: dict[str, Report]) -> None:
-    """update.py does not renew figures' titles, published statements and a trace's note."""
+    """update.py copies figures' titles, statements and a trace's note only with a newer run."""
     for name, report in reports.items():
         scenario, _ = results.SAMPLES.get(name, (name, ""))
         file = scenario_file.find(scenario)
@@ -89,12 +89,16 @@ def test_readme_quotes_the_kept_findings(reports: dict[str, Report]) -> None:
 
 
 def test_the_round_trip_that_readme_names_is_that_of_100_ms(reports: dict[str, Report]) -> None:
-    """It is the saving of the fastest cell at this RTT, the median of all RTTs."""
+    """It is what the fastest cell saves at this RTT, which is the median of all RTTs."""
     (saved,) = re.findall(r"one\s+round\s+trip\s+on\s+fast\s+links,\s+([\d.]+)\s+ms",
                           readme(reports))
     (raw,) = (finding for finding in reports["zhao2019"].findings if finding.name == "raw")
-    with_3, with_10 = (next(int(str(row[-1]).partition("/")[0]) for row in table.rows
-                            if row[0] == 100) for table in raw.tables)
+    total_ms = []
+    for table in raw.tables:  # of 3 segments, and of 10
+        (row,) = [row for row in table.rows if row[0] == 100]
+        ours, _, _ = str(row[-1]).partition("/")  # in the column of the fastest link
+        total_ms.append(int(ours))
+    with_3, with_10 = total_ms
     assert with_3 - with_10 == round(float(saved)) and 95 < float(saved) <= 100
 
 
@@ -105,7 +109,10 @@ def test_reproduce_quotes_the_kept_findings(reports: dict[str, Report]) -> None:
 
 
 def test_an_answer_in_questions_is_on_the_page_of_its_scenario() -> None:
-    """Whole scenarios take minutes. benchmarks.outside.examples runs every other command."""
+    """Whole scenarios take minutes, so their answers are looked up on pages.
+
+    benchmarks.outside.examples runs every other command.
+    """
     commands, _, _ = examples.examples(examples.QUESTIONS.read_text(encoding="utf-8"))
     answers = [(results.FINDINGS / f"{words[1]}.md", lines) for typed, lines in commands
                if (words := typed.split())[1] in scenario_file.names()]
@@ -121,10 +128,10 @@ def test_the_gallery_renders_the_kept_findings(reports: dict[str, Report]) -> No
     assert re.findall(r"^## (\w+)$", written, re.MULTILINE) == list(reports)
 
 
-def grown(cell: Cell) -> Cell:
-    """The cell with another number."""
+def change_number(cell: Cell) -> Cell:
+    """The cell with another number, and with another digit for each of its digits but 9."""
     if isinstance(cell, Rounded):
-        return replace(cell, value=grown(cell.value))  # type: ignore[arg-type]
+        return replace(cell, value=change_number(cell.value))  # type: ignore[arg-type]
     if isinstance(cell, Estimate):
         return replace(cell, value=cell.value * 1.1 + 1)
     if isinstance(cell, str):
@@ -132,22 +139,26 @@ def grown(cell: Cell) -> Cell:
     return cell * 1.1 + 1 if isinstance(cell, (int, float)) else cell
 
 
-def changed(finding: Finding) -> Finding:
-    """The finding as it would be if other numbers had been measured."""
-    return replace(finding, tables=tuple(replace(table, rows=tuple(
-        (row[0], *map(grown, row[1:])) for row in table.rows)) for table in finding.tables),
-        statements=tuple(replace(statement, numbers=tuple(map(grown, statement.numbers)))
-                         for statement in finding.statements))
+def change_numbers(finding: Finding) -> Finding:
+    """The finding as if other numbers had been measured. The first cell names a row, and stays."""
+    tables = []
+    for table in finding.tables:
+        rows = tuple((row[0], *map(change_number, row[1:])) for row in table.rows)
+        tables.append(replace(table, rows=rows))
+    statements = tuple(replace(statement, numbers=tuple(map(change_number, statement.numbers)))
+                       for statement in finding.statements)
+    return replace(finding, tables=tuple(tables), statements=statements)
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in results.FINDINGS.glob("*.json")))
 def test_a_changed_number_in_a_finding_changes_what_quotes_it(name: str,
                                                               reports: dict[str, Report]) -> None:
-    one = replace(reports[name], opening="")  # which names cells by others
-    other = replace(one, findings=tuple(map(changed, one.findings)))
-    assert markdown.page(other, "") != markdown.page(one, "")
-    after = {**reports, name: other}
-    before = {**reports, name: one}
+    # Without the opening sentence, which looks up cells by numbers of other cells.
+    kept = replace(reports[name], opening="")
+    changed = replace(kept, findings=tuple(map(change_numbers, kept.findings)))
+    assert markdown.page(changed, "") != markdown.page(kept, "")
+    after = {**reports, name: changed}
+    before = {**reports, name: kept}
     for document, template in ((readme, "README"), (reproduce, "REPRODUCE")):
         quotes = re.findall(rf"{{{name}\.([^}}]*)}}", results.template(template))
         has_numbers = any(quote.rpartition(" / ")[2] not in ("bars", "result") for quote in quotes)
@@ -181,8 +192,10 @@ def test_the_published_set_ups_first_line_has_the_numbers_that_were_found(
     """Nothing fills in the numbers of a scenario's first line."""
     report = reports["zhao2019_as_published"]
     (causes,) = (finding for finding in report.findings if finding.name == "causes")
-    count, of = causes.bars["reproduced"], sum(causes.bars.values())
+    reproduced, times = causes.bars["reproduced"], sum(causes.bars.values())
     constants = re.match(r"(\d+) of (\d+) ", causes.statements[0].measured)
-    assert constants is not None and of + int(constants[1]) == int(constants[2])
-    assert f"{count} of the {of} times" in report.claim
-    assert f"its other {constants[1]} numbers are" in report.claim
+    assert constants is not None
+    other_numbers, numbers = constants.groups()
+    assert times + int(other_numbers) == int(numbers)
+    assert f"{reproduced} of the {times} times" in report.claim
+    assert f"its other {other_numbers} numbers are" in report.claim

@@ -19,9 +19,9 @@ from firstflight.workloads.trace.verify import CHECKS, judge_trace
 from tests.golden import stored_trace
 from tests.golden.stored_trace import Observed, changed, seen, trial, window_text
 
-NAME = "idle-linux-iw10"
-STARTED_S = 1795256648.714574
-LONGEST_BYTES = 131  # of its request, with a version of curl's library of eight characters
+NAME = "idle-linux-iw10"  # the stored trial: a burst, two idle seconds, and another burst
+STARTED_S = 1795256648.714574  # a tick of the guest's clock, as the worker reports it
+LONGEST_BYTES = 131  # of the request, if curl's library has a version of eight characters
 RECORD = struct.Struct("<IIII")  # a packet's head: seconds, nanoseconds, bytes kept, on the wire
 HEADERS_BYTES = 66  # of a segment without data, before its body
 
@@ -45,7 +45,11 @@ class Capture:
         return cls(pcap[:24], tuple(packets))
 
     def place(self, number: int, data: bool = True) -> int:
-        """The place of the packet with this number to the client, with data or of any kind."""
+        """The place of the server's packet that has this number, from 0.
+
+        data: whether only packets with data are counted.
+        """
+        # From port 80: the source port is at 34 of a frame, which follows the record's head.
         places = [place for place, packet in enumerate(self.packets)
                   if packet[16 + 34:16 + 36] == b"\x00\x50"
                   and (not data or RECORD.unpack_from(packet)[3] > HEADERS_BYTES)]
@@ -57,84 +61,89 @@ class Capture:
                          *self.packets[place + 1:]])
 
 
-def dropped(pcap: bytes, number: int) -> bytes:
-    """A segment of data is missing in the capture."""
+def drop(pcap: bytes, number: int) -> bytes:
+    """The capture without a segment of data."""
     capture = Capture.of(pcap)
     return capture.with_packets(capture.place(number))
 
 
-def sent_twice(pcap: bytes, number: int) -> bytes:
-    """A segment of data is repeated right after it in another IPv4 packet."""
+def repeat(pcap: bytes, number: int) -> bytes:
+    """The capture with a segment of data repeated 1 ns later, in another IPv4 packet."""
     capture = Capture.of(pcap)
     packet = capture.packets[capture.place(number)]
     time_s, time_ns, *sizes = RECORD.unpack_from(packet)
     again = bytearray(RECORD.pack(time_s, time_ns + 1, *sizes) + packet[RECORD.size:])
-    again[16 + 18] ^= 0x80  # of its identification
+    again[16 + 18] ^= 0x80  # a bit of IP's identification
     return capture.with_packets(capture.place(number), packet, bytes(again))
 
 
-def later(packet: bytes, by_ns: int) -> bytes:
-    """The packet was captured later."""
+def delay(packet: bytes, by_ns: int) -> bytes:
+    """The packet as if it had been captured so much later."""
     time_s, time_ns, *sizes = RECORD.unpack_from(packet)
     return RECORD.pack(*divmod(time_s * 10**9 + time_ns + by_ns, 10**9), *sizes
                        ) + packet[RECORD.size:]
 
 
-def optioned(pcap: bytes, option: str) -> bytes:
-    """The first SYN has padding in place of one of its options."""
+def remove_option(pcap: bytes, option: str) -> bytes:
+    """The capture with padding in place of an option of its first SYN. option: in hexadecimal."""
     return pcap.replace(bytes.fromhex(option), b"\x01" * (len(option) // 2), 1)
 
 
-def late_syn_ack(pcap: bytes, by_ns: int = 100_000) -> bytes:
+def delay_syn_ack(pcap: bytes, by_ns: int = 100_000) -> bytes:
     capture = Capture.of(pcap)
     place = capture.place(0, data=False)
-    return capture.with_packets(place, later(capture.packets[place], by_ns))
+    return capture.with_packets(place, delay(capture.packets[place], by_ns))
 
 
-def late_write(pcap: bytes, by_ns: int = 100_000) -> bytes:
-    """All packets from the first segment after the idle time on are late."""
+def delay_write(pcap: bytes, by_ns: int = 100_000) -> bytes:
+    """The capture with all packets delayed from the first segment after the idle time on."""
     capture = Capture.of(pcap)
-    place = capture.place(26)
+    place = capture.place(26)  # 26 segments leave before the idle time
     return b"".join([capture.header, *capture.packets[:place],
-                     *(later(packet, by_ns) for packet in capture.packets[place:])])
+                     *(delay(packet, by_ns) for packet in capture.packets[place:])])
 
 
 # Tampering ---------------------------------------------------------------------------
 
 def reported(side: str, **changes: Any) -> Observed:
-    """The client reports something else of the fetch, or the server of the response."""
+    """The stored trial as if other values were reported: by the client of its fetch (side
+    "fetches"), or by the server of its response ("responses").
+    """
     observed = seen(trial(NAME))
     (answer,) = observed.content[side]
     return replace(observed, content={**observed.content, side: [{**answer, **changes}]})
 
 
 def sampled(row: int | None, column: str, by: int) -> Observed:
+    """The stored trial with a number of a sample changed, or of all samples if row is None."""
     return seen(trial(NAME), window=changed(window_text(NAME), row, column, by))
 
 
 def captured(client: Callable[[bytes], bytes] = bytes,
              server: Callable[[bytes], bytes] = bytes) -> Observed:
+    """The stored trial with changed captures of the client and of the server."""
     observed = seen(trial(NAME))
     return replace(observed, client_pcap=client(observed.client_pcap),
                    server_pcap=server(observed.server_pcap))
 
 
-def slightly_late_write(pcap: bytes) -> bytes:
-    return late_write(pcap, 20_000)
+def delay_write_slightly(pcap: bytes) -> bytes:
+    """The second write 20 µs later, which its schedule allows, and no longer on a tick."""
+    return delay_write(pcap, 20_000)
 
 
 def started(observed: Observed) -> Observed:
-    """The trial began after a tick of this time."""
+    """The trial as if its worker had reported when a tick was."""
     return replace(observed, content={**observed.content, "started_at": STARTED_S})
 
 
 def lost() -> Observed:
-    """A segment of data left the server and did not arrive."""
-    return captured(client=lambda pcap: dropped(pcap, 30))
+    """The stored trial as if a segment of data had left the server and not arrived."""
+    return captured(client=lambda pcap: drop(pcap, 30))
 
 
-# By the name of the check: what is requested beyond the stored trial's, an observation that passes
-# then, one that does not, and the reason, with its numbers and units.
+# By the name of a check: what is requested in place of the stored trial's columns; an observation
+# that the check then passes; one that it fails; and the reason, with its numbers and units.
 Tampered = tuple[dict[str, Any], Callable[[], Observed], Callable[[], Observed], str]
 TAMPERED: dict[str, Tampered] = {
     "size": ({}, captured, lambda: reported("fetches", size=66_499),
@@ -145,7 +154,7 @@ TAMPERED: dict[str, Tampered] = {
                        "initial window: observed 9 segments, expected 10"),
     "segment size": ({}, captured, lambda: sampled(None, "mss", -4),
                      "segment size: observed 1444 bytes, expected 1448"),
-    "TCP options": ({}, captured, lambda: captured(client=lambda pcap: optioned(pcap, "0402")),
+    "TCP options": ({}, captured, lambda: captured(client=lambda pcap: remove_option(pcap, "0402")),
                     "TCP options: observed client's sack False, expected True"),
     "server's socket": ({}, lambda: reported("responses", congestion_control="reno"),
                         lambda: reported("responses", congestion_control="cubic"),
@@ -154,24 +163,24 @@ TAMPERED: dict[str, Tampered] = {
                  lambda: reported("responses", request_bytes=LONGEST_BYTES + 1),
                  "requests: observed 132 bytes, expected 128 to 131"),
     "causes": ({}, lambda: started(captured()),
-               lambda: started(captured(client=slightly_late_write, server=slightly_late_write)),
+               lambda: started(captured(client=delay_write_slightly, server=delay_write_slightly)),
                "causes: observed 11 that left although nothing had arrived and no timer was due"
                " (at 101.000 ms, at 2200.023 ms, at 2200.023 ms, …), expected none"),
-    "path": ({}, captured, lambda: captured(client=lambda pcap: late_syn_ack(pcap, 50_000)),
+    "path": ({}, captured, lambda: captured(client=lambda pcap: delay_syn_ack(pcap, 50_000)),
              "path: observed 1 of 50 packets to client differ (packet 2 arrived 50.000 µs too"
              " late)"),
-    "RTT": ({}, captured, lambda: captured(client=lambda pcap: late_syn_ack(pcap, 3_100_000)),
+    "RTT": ({}, captured, lambda: captured(client=lambda pcap: delay_syn_ack(pcap, 3_100_000)),
             "RTT: observed 103.100 ms, expected 100 ms"),
     "receive window": ({"receive_window": 57, "initrwnd": 57}, captured,
                        lambda: sampled(None, "send_window_bytes", -2 * 1448),
                        "receive window: observed 54.40 segments, expected 57"),
     "lost packets": ({}, captured, lost, "lost packets: observed 1, expected none"),
     "retransmissions": ({}, captured, lambda: captured(
-        client=lambda pcap: sent_twice(pcap, 30), server=lambda pcap: sent_twice(pcap, 30)),
+        client=lambda pcap: repeat(pcap, 30), server=lambda pcap: repeat(pcap, 30)),
                         "retransmissions: observed 1, expected none"),
     "outage": ({"outage_to_ms": 80.0}, lost, captured,
                "outage: observed 0 data segments lost in it, expected one or more"),
-    "schedule": ({}, captured, lambda: captured(client=late_write, server=late_write),
+    "schedule": ({}, captured, lambda: captured(client=delay_write, server=delay_write),
                  "schedule: observed 0.103 ms late, expected at most 0.05"),
     "window": ({}, captured, lambda: sampled(2, "ssthresh", -1),
                "window: observed 2 of 8 samples differ, first at 0.0000 s: cwnd and ssthresh"
@@ -181,7 +190,7 @@ TAMPERED: dict[str, Tampered] = {
                 " (10, 2147483647), 11")}
 
 
-# What is estimated where packets are not judged one by one.
+# Checks that judge only in real time, where packets are not judged one by one.
 IN_REAL_TIME = {"RTT", "lost packets"}
 
 
@@ -204,25 +213,29 @@ def test_a_tampered_trace_fails_its_check_with_the_reason(name: str) -> None:
 
 
 @pytest.mark.parametrize(("name", "late", "by_ms", "verdict"), [
-    ("RTT", late_syn_ack, 2.9, PASS), ("RTT", late_syn_ack, 3.1, FAIL),
-    ("schedule", late_write, 9.9, PASS), ("schedule", late_write, 10.1, FAIL)])
+    ("RTT", delay_syn_ack, 2.9, PASS), ("RTT", delay_syn_ack, 3.1, FAIL),
+    ("schedule", delay_write, 9.9, PASS), ("schedule", delay_write, 10.1, FAIL)])
 def test_in_real_time_times_may_deviate_by_milliseconds(name: str, late: Any, by_ms: float,
                                                         verdict: str) -> None:
     def seen_late(pcap: bytes) -> bytes:
         return bytes(late(pcap, round(by_ms * 1e6)))
+
     observed = (captured(client=seen_late) if name == "RTT"
                 else captured(client=seen_late, server=seen_late))
     record = judge_trace(trial(NAME), observed, exact=False)
     assert (record.verdict, failed(record)) == (verdict, [name] if verdict == FAIL else [])
 
 
+# The receive window of the stored trial, in most samples and in the last one.
+USUAL_BYTES, LAST_BYTES = 81_664, 86_272
+
+
 @pytest.mark.parametrize(("usual_bytes", "verdict"), [
     (56 * 1448, FAIL), (56 * 1448 + 1, PASS), (57 * 1448 + 144, PASS), (57 * 1448 + 146, FAIL)])
 def test_a_receive_window_may_be_rounded_by_less_than_a_segment(usual_bytes: int,
                                                                 verdict: str) -> None:
-    seen_bytes = 81_664  # in most samples
     record = judge_trace(replace(trial(NAME), receive_window=57, initrwnd=57),
-                         sampled(None, "send_window_bytes", usual_bytes - seen_bytes), exact=True)
+                         sampled(None, "send_window_bytes", usual_bytes - USUAL_BYTES), exact=True)
     # The stored trial's SYN had no limited window.
     assert failed(record) == ["TCP options", *["receive window"] * (verdict == FAIL)]
 
@@ -241,7 +254,7 @@ def test_a_receive_window_without_scale_is_at_most_what_a_header_holds(usual_byt
                                                                        passes: bool) -> None:
     record = judge_trace(replace(trial(NAME), receive_window=57, initrwnd=57,
                                  sysctl="net.ipv4.tcp_window_scaling=0"),
-                         sampled(None, "send_window_bytes", usual_bytes - 81_664), exact=True)
+                         sampled(None, "send_window_bytes", usual_bytes - USUAL_BYTES), exact=True)
     assert ("receive window" not in failed(record)) == passes
 
 
@@ -252,7 +265,7 @@ def test_a_receive_window_may_grow_beyond_its_limit_with_early_data(
     monkeypatch.setattr(verify, "count_early_data", lambda _: early)
     record = judge_trace(
         replace(trial(NAME), receive_window=57, initrwnd=57),
-        sampled(None, "send_window_bytes", round(usual * 1448) - 81_664), exact=True)
+        sampled(None, "send_window_bytes", round(usual * 1448) - USUAL_BYTES), exact=True)
     assert ("receive window" not in failed(record)) == passes
 
 
@@ -260,17 +273,17 @@ def test_a_receive_window_may_grow_beyond_its_limit_with_early_data(
     (58.9, 57.0, True), (58.9, 58.9, False), (55.9, 57.0, False)])
 def test_a_receive_window_may_return_to_its_limit_in_the_end(usual: float, last: float,
                                                              passes: bool) -> None:
-    by_bytes = round(usual * 1448) - 81_664  # in most samples; 86_272 in the last
-    window = changed(window_text(NAME), None, "send_window_bytes", by_bytes)
+    more_bytes = round(usual * 1448) - USUAL_BYTES
+    window = changed(window_text(NAME), None, "send_window_bytes", more_bytes)
     ended = seen(trial(NAME), window=changed(window, -1, "send_window_bytes",
-                                             round(last * 1448) - by_bytes - 86_272))
+                                             round(last * 1448) - (LAST_BYTES + more_bytes)))
     record = judge_trace(replace(trial(NAME), receive_window=57, initrwnd=57), ended, exact=True)
     assert ("receive window" not in failed(record)) == passes
 
 
 def test_the_first_three_of_many_differing_restarts_are_reported() -> None:
-    differing = [Restart(second * 10**9, 300, 200, (36, 9), (11, 9), (10, 9), 10, 11)
-                 for second in range(5)]
+    differing = [Restart(second * 10**9, 300, 200, before=(36, 9), after=(11, 9), rule=(10, 9),
+                         flight=10, may_send=11) for second in range(5)]
     agreeing = replace(differing[0], rule=(11, 9), flight=11)
     evidence: Any = SimpleNamespace(
         exact=True, rules_judge=True, replayed=SimpleNamespace(restarts=[agreeing, *differing]),
@@ -283,24 +296,25 @@ def test_a_loss_in_each_direction_counts() -> None:
     """One segment of data is lost, and one acknowledgement."""
     def without_an_acknowledgement(pcap: bytes) -> bytes:
         capture = Capture.of(pcap)
-        place = next(place for place, packet in enumerate(capture.packets) if place > 40
-                     and packet[16 + 34:16 + 36] != b"\x00\x50")
-        return capture.with_packets(place)
+        of_client = [place for place, packet in enumerate(capture.packets)
+                     if packet[16 + 34:16 + 36] != b"\x00\x50"]  # not from port 80
+        return capture.with_packets(next(place for place in of_client if place > 40))
 
-    with_losses = captured(client=lambda pcap: dropped(pcap, 30),
+    with_losses = captured(client=lambda pcap: drop(pcap, 30),
                            server=without_an_acknowledgement)
     record = judge_trace(trial(NAME), with_losses, exact=False)
     assert "lost packets: observed 2, expected none" in record.verdict_reason
     exact = judge_trace(trial(NAME), with_losses, exact=True).verdict_reason
-    assert "path: observed 7 of 50 packets to client differ" in exact, "and those behind it"
+    assert "path: observed 7 of 50 packets to client differ" in exact, "the lost one and six later"
     assert "path: observed 1 of 51 packets to server differ" in exact
 
 
 def test_a_failed_restart_stands_in_its_line_of_the_table() -> None:
     record = judge_trace(trial(NAME), TAMPERED["restart"][2](), exact=True)
     table = checks.table(CHECKS, [*stored_trace.run().records, record])
-    restart = dict(zip(table.column("check"), table.rows))["restart"]
-    assert restart[2:] == (5, 1, 4)
+    _, _, *counts = dict(zip(table.column("check"), table.rows))["restart"]
+    passed, failed_count, not_judged = counts
+    assert (passed, failed_count, not_judged) == (5, 1, 4)
 
 
 def test_every_trial_stands_once_in_every_line_of_the_table() -> None:
@@ -322,7 +336,7 @@ def test_in_real_time_the_rules_judge_nothing() -> None:
 @pytest.mark.parametrize(("exact", "quiet"), [(True, 0.0), (False, 200.0)])
 def test_in_real_time_only_a_pause_of_two_round_trips_begins_a_write(exact: bool,
                                                                      quiet: float) -> None:
-    """What is sent after two quiet round trips is a write of its own."""
+    """Data that is sent after two quiet round trips counts as another write."""
     evidence: Any = SimpleNamespace(exact=exact, trial=trial(NAME), view=SimpleNamespace(
         lateness_ms=lambda quiet_ms: quiet_ms))
     (compared,) = verify._compare_schedule(evidence)

@@ -1,4 +1,4 @@
-"""Stored traces: replayed, judged, reported and shown."""
+"""Stored traces are replayed by the rules, judged, reported and viewed."""
 
 from __future__ import annotations
 
@@ -115,8 +115,9 @@ def test_a_retransmission_timeout_of_0_is_refused_in_one_line(name: str) -> None
 
 # With losses --------------------------------------------------------------------------
 
-# Reported by the worker, which is not stored, or about the time of the measurement.
+# Columns that the worker reported, whose report is not stored, and those about the measurement.
 NOT_SEEN = {"judged_by", "trial", "connect_ms", "latency_ms", "measured_at"}
+# Each stored record that passed, with the folder of its run.
 KEPT = [(record, folder) for folder, run in ((RUN, stored_trace.run()),
                                              (LOSSY, stored_trace.lossy_run()))
         for record in run.records if record.verdict == PASS]
@@ -126,9 +127,14 @@ def judged_again(trial: TraceTrial, folder: Path, window: str | None = None) -> 
     return judge_trace(trial, seen(trial, window=window, folder=folder), exact=True)
 
 
+def lossy_trial(name: str) -> TraceTrial:
+    (found,) = [known for known in stored_trace.lossy().trials if known.id == name]
+    return found
+
+
 def replayed(name: str) -> Replay:
-    trial = next(each for each in stored_trace.lossy().trials if each.id == name)
-    return read_view(trial, LOSSY).replayed
+    """The replay of a stored trial with losses."""
+    return read_view(lossy_trial(name), LOSSY).replayed
 
 
 @pytest.mark.parametrize("kept, folder", KEPT, ids=lambda each: getattr(each, "trial", each).id
@@ -136,11 +142,10 @@ def replayed(name: str) -> Replay:
 def test_judging_a_stored_trace_again_gives_every_stored_column(kept: TraceRecord,
                                                                 folder: Path) -> None:
     record = judged_again(kept.trial, folder)
-    for each in fields(TraceRecord):
-        if each.name not in NOT_SEEN:
-            value = getattr(kept, each.name)
-            exact = pytest.approx(value, abs=1e-6) if isinstance(value, float) else value
-            assert getattr(record, each.name) == exact, each.name
+    for column in {field.name for field in fields(TraceRecord)} - NOT_SEEN:
+        value = getattr(kept, column)
+        expected = pytest.approx(value, abs=1e-6) if isinstance(value, float) else value
+        assert getattr(record, column) == expected, column
 
 
 @pytest.mark.parametrize("name, checked, unjudged", [
@@ -148,8 +153,8 @@ def test_judging_a_stored_trace_again_gives_every_stored_column(kept: TraceRecor
 def test_samples_in_a_recovery_and_the_first_after_it_are_not_judged(
         name: str, checked: int, unjudged: int) -> None:
     samples = parse(window_text(name, LOSSY).encode(), name)
-    recovering = [bool(each.state != OPEN or each.lost or each.retransmitted or each.sacked)
-                  for each in samples]
+    recovering = [bool(sample.state != OPEN or sample.lost or sample.retransmitted
+                       or sample.sacked) for sample in samples]
     ends = sum(before and not after for before, after in zip(recovering, recovering[1:]))
     assert sum(recovering) + ends == unjudged
     found = replayed(name)
@@ -158,32 +163,34 @@ def test_samples_in_a_recovery_and_the_first_after_it_are_not_judged(
 
 @pytest.mark.parametrize("name", ["short-linux-iw4", "short-cwv-iw4"])
 def test_after_a_recovery_the_window_is_judged_to_the_segment_again(name: str) -> None:
-    """A later sample that deviates by one is a mismatch, and none within the recovery is."""
-    trial = next(each for each in stored_trace.lossy().trials if each.id == name)
+    """A later sample that deviates by one is a mismatch. A sample within the recovery is none."""
     text = window_text(name, LOSSY)
     samples = parse(text.encode(), name)
-    last = max(place for place, each in enumerate(samples) if each.state != OPEN)
+    last = max(place for place, sample in enumerate(samples) if sample.state != OPEN)
     # TCP fills its window again three samples after the recovery.
     for place, by in ((last, 1), (last + 5, 1), (len(samples) - 2, 1), (len(samples) - 2, -1)):
-        record = judged_again(trial, LOSSY, changed(text, place + 1, "cwnd", by))
+        record = judged_again(lossy_trial(name), LOSSY, changed(text, place + 1, "cwnd", by))
         assert (record.verdict == FAIL) == (place != last), (place, by)
         if place != last:
             assert "window: observed" in record.verdict_reason and record.rule_wrong
 
 
 def test_a_restart_after_losses_remembers_the_window_of_the_recovery() -> None:
-    """9 of 12 segments are three quarters; the report halves for each RTO, down to one."""
+    """Linux remembers three quarters of the window as ssthresh: 9 of 12 segments.
+
+    The report's CWV halves the window for each RTO, down to one segment.
+    """
     (linux,), (cwv,), (outage,) = (replayed(name).restarts for name in (
         "short-linux-iw4", "short-cwv-iw4", "outage-linux-iw4"))
     assert (linux.before, linux.after, linux.flight, linux.may_send) == ((12, 12), (4, 12), 4, 4)
     assert (cwv.before, cwv.after, cwv.flight) == ((11, 11), (1, 11), 1)
     assert (outage.before, outage.after) == ((9, 4), (4, 6))
-    assert all(each.agrees and each.idle > each.rto for each in (linux, cwv, outage))
+    assert all(restart.agrees and restart.idle > restart.rto for restart in (linux, cwv, outage))
     assert not replace(outage, rule=(4, 7)).agrees
 
 
 def test_losses_and_retransmissions_are_distinguished_by_their_times() -> None:
-    trial = next(each for each in stored_trace.lossy().trials if each.id == "outage-linux-iw4")
+    trial = lossy_trial("outage-linux-iw4")
     view = read_view(trial, LOSSY)
     lost = sorted(segment.time_ns for segment in view.exchange.lost_data)
     again = sorted(segment.time_ns for segment in view.exchange.retransmissions)
@@ -236,7 +243,7 @@ def test_lateness_is_that_of_the_latest_write_after_a_quiet_time() -> None:
     assert idle.last_request_s() == 0.0
     later = replace(idle, start_ns=idle.start_ns - 7_000_000)  # due 7 ms before it was sent
     assert later.lateness_ms(0.0) == pytest.approx(7.002868)
-    # Nothing was quiet for longer than from the last acknowledgement to the second write.
+    # The longest quiet time is that from the last acknowledgement to the second write.
     acknowledged_ns = max(group.time_ns for group in idle.groups
                           if idle.seconds(group.time_ns) < 1)
     write_ns = next(group.time_ns for group in idle.groups if idle.seconds(group.time_ns) > 1)

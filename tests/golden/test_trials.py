@@ -1,4 +1,4 @@
-"""Stored trials: their judgement, their names, transfers in digits."""
+"""Stored trials pass, trials keep their ids and columns, and the model predicts measured times."""
 
 from __future__ import annotations
 
@@ -37,6 +37,7 @@ def test_a_stored_trial_passes(name: str, exact: bool) -> None:
 
 
 def measured() -> list[dict[str, float]]:
+    """The rows of measured.csv: what was requested of a transfer, and its times."""
     path = Path(__file__).resolve().parent / "measured.csv"
     with path.open(newline="") as file:
         return [{name: float(value) for name, value in row.items()} for row
@@ -52,7 +53,8 @@ def test_the_model_agrees_with_the_measured_transfers() -> None:
         whole = {name: int(row.pop(name)) for name in list(row)
                  if name.endswith("bytes") or name in ("initcwnd", "initrwnd", "clock_phase_ns")}
         prediction = predict(transfer(**row, **whole))  # type: ignore[arg-type]
-        late_ms = 2.2 if row["gap_ms"] else 0.04  # of the server's back-end timer; of curl
+        # The timer of the server's back-end is late by 2.2 ms at most, and curl by 0.04.
+        late_ms = 2.2 if row["gap_ms"] else 0.04
         for name, value in seen.items():
             assert -0.04 < value - getattr(prediction, name) < late_ms, (name, row, whole)
 
@@ -63,7 +65,7 @@ FETCH: dict[str, Any] = {
     "scenario": "names", "repeat": 1, "rtt_ms": 50.0, "bandwidth_kbps": 10_000.0,
     "uplink_kbps": 1000.0, "queue_packets": 20, "loss_percent": 0.0, "initcwnd": 10,
     "initrwnd": 30, "congestion_control": "cubic", "client": "curl", "response_bytes": 9000}
-# Every parameter away from its default.
+# Every parameter with a value that is not its default.
 EVERYTHING: dict[str, Any] = {
     "scenario": "names", "repeat": 2, "rtt_ms": 33.5, "bandwidth_kbps": 1500.0,
     "uplink_kbps": 256.0, "queue_packets": 42, "queue_from": "50ms", "loss_percent": 1.5,
@@ -172,7 +174,7 @@ def test_a_trial_keeps_its_id(trial: Any, name: str) -> None:
 
 @pytest.mark.parametrize("kind", COLUMNS, ids=lambda kind: trial_class(kind).__name__)
 def test_columns_keep_their_order(kind: type[Record]) -> None:
-    """Newer columns may stand between them."""
+    """The list has older columns. Newer ones may stand between them."""
     stored = COLUMNS[kind].split()
     assert [column for column in columns_of(kind, what_if=True) if column in stored] == stored
 
@@ -189,7 +191,7 @@ def measured_transfers() -> list[dict[str, str]]:
 
 
 def deviation(row: dict[str, Any], requested: Transfer) -> str:
-    """How the model deviates in time or retransmissions; empty where it does not."""
+    """How the model deviates in time or retransmissions, in words; "" if it does not."""
     prediction = predict(requested)
     found = (prediction.total_ms, prediction.latency_ms, prediction.retransmissions)
     expected = (float(row["total_ms"]), float(row["latency_ms"]), int(row["retransmissions"]))
@@ -217,11 +219,14 @@ def rows_of(name: str) -> list[dict[str, Any]]:
 
 
 def requested_transfer(row: dict[str, Any]) -> Transfer:
-    requested = {name: tuple(value) if isinstance(value, list) else value
-                 for name, value in row["asked"].items()}
+    """The transfer that a row of a JSON file describes."""
+    def with_tuples(values: dict[str, Any]) -> dict[str, Any]:
+        return {name: tuple(value) if isinstance(value, list) else value
+                for name, value in values.items()}
+
+    requested = with_tuples(row["asked"])
     if secure := requested.pop("secure", None):
-        requested["secure"] = Secure(**{name: tuple(value) if isinstance(value, list) else value
-                                        for name, value in secure.items()})
+        requested["secure"] = Secure(**with_tuples(secure))
     return transfer(**requested)
 
 

@@ -1,4 +1,4 @@
-"""What documents tell people to type is accepted: command lines, flags, modules and paths."""
+"""The command lines, flags, modules and paths that documents tell people to type are accepted."""
 
 from __future__ import annotations
 
@@ -21,17 +21,17 @@ from tests.golden.test_links import DOCUMENTS, PROGRAMS
 # CHANGELOG names what was removed.
 NAMES = [str(path.relative_to(PROJECT)) for path in DOCUMENTS
          if "results" not in path.parts and path.name != "CHANGELOG.md"]
-# What is typed in place of a reader's own word.
+# Placeholders of documents, and the word that is read in place of each; None for no word.
 MEANT = {"N": "3", "…": None, "SCENARIO": None}
-# Flags of Mininet, podman, apt, Python's server, mypy and packetdrill.
+# Flags of other programs: Mininet, podman, apt, Python's server, mypy and packetdrill.
 OTHERS = {"--bind", "--build-arg", "--cap-drop", "--controller", "--fix-broken", "--ip_version",
           "--network", "--purge", "--strict", "--switch", "--ulimit", "--user", "--userns"}
 FLAG = re.compile(r"(?<![\w-])--[a-z][\w-]+")
 PATH = re.compile(r"(?<![\w/.~-])[a-z_]+/[\w./*-]*")
-# Where a run writes, and what is named with the commit that had it.
-OUTPUT = ("results/", "figures/", "files/")
+OUTPUT = ("results/", "figures/", "files/")  # folders that a run writes
+# Paths that were removed, which documents name with the commit that had them.
 GONE = {"paper/fit", "benchmarks/outside/published_scripts.py"}
-# Paths of others: an example's folder, packetdrill's and Mininet's repositories.
+# Paths that are not the project's: an example's folder, packetdrill's and Mininet's repositories.
 FOREIGN = {"docs/QUESTIONS.md": ("site/", "s/"), "docs/INSTALL.md": ("actions/",),
            "vtime/MININET.md": ("packetdrill/", "gtests/", "tcp/", *(
                f"{name}/" for name in (
@@ -41,12 +41,12 @@ FOREIGN = {"docs/QUESTIONS.md": ("site/", "s/"), "docs/INSTALL.md": ("actions/",
 
 
 def text_of(name: str) -> str:
-    """A page with one line for each command."""
+    """A document with each command on one line."""
     return re.sub(r"\\\n\s+", "", (PROJECT / name).read_text(encoding="utf-8"))
 
 
 def code_of(text: str) -> Iterator[str]:
-    """Indented lines, lines of fenced blocks, and what stands in backquotes."""
+    """The pieces of code in a text: indented lines, lines of fenced blocks, texts in backquotes."""
     for block in re.findall(r"```.*?\n(.*?)```", text, re.DOTALL):
         yield from block.splitlines()
     outside = re.sub(r"```.*?```", "", text, flags=re.DOTALL)
@@ -55,7 +55,7 @@ def code_of(text: str) -> Iterator[str]:
 
 
 def lines_of(text: str, program: str) -> Iterator[list[str]]:
-    """The words behind a program, without a remark."""
+    """The words of each command line of a program, without the program and a remark."""
     for line in code_of(text):
         if typed := re.match(rf"(?:\$ )?{re.escape(program)}(?: |$)(.*)", line):
             words = shlex.split(re.sub(r"(  +[^\s-]|\s#).*$", "", typed[1]))
@@ -63,7 +63,7 @@ def lines_of(text: str, program: str) -> Iterator[list[str]]:
 
 
 def read(words: list[str]) -> None:
-    """Raises SystemExit where run.sh does not accept the words."""
+    """Read the words as run.sh would. Raises SystemExit if it does not accept them."""
     if "--" in words:
         before, after = command_line.split_at_dashes(words)
         command_line.parse([*before, "--", *(after or ["true"])])
@@ -80,14 +80,14 @@ def refused(text: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> list
     (folder / "mine").mkdir()
     (folder / "FOLDER").mkdir()
     (folder / "FOLDER" / "capture.pcapng").write_bytes(b"")
-    said = []
+    answers = []
     for words in lines_of(text, "./run.sh"):
         try:
             read(words)
         except SystemExit as ended:
             if ended.code:
-                said.append(capsys.readouterr().err)
-    return said
+                answers.append(capsys.readouterr().err)
+    return answers
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -136,22 +136,23 @@ def _known() -> set[str]:
     return {*OTHERS, *FLAG.findall("\n".join(texts))}
 
 
-def strange(text: str, known: set[str]) -> set[str]:
-    """The flags of a text that no program has."""
+def find_unknown_flags(text: str, known: set[str]) -> set[str]:
+    """The flags of a text that no program has. known: the flags of all programs."""
     return {flag for line in code_of(text) if not line.startswith(("podman ", "docker ", "dask-"))
             for flag in FLAG.findall(line.partition(" -- ")[0])} - known
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_flag_in_a_document_is_one_of_a_program(name: str, known: set[str]) -> None:
-    assert not strange(text_of(name), known)
+    assert not find_unknown_flags(text_of(name), known)
 
 
 def test_a_flag_that_no_program_has_is_found(known: set[str]) -> None:
-    assert strange("`--packet-cots 0`, and `./run.sh --rtt 5`\n", known) == {"--packet-cots"}
+    text = "`--packet-cots 0`, and `./run.sh --rtt 5`\n"
+    assert find_unknown_flags(text, known) == {"--packet-cots"}
 
 
-def missing(name: str, text: str) -> set[str]:
+def find_missing_paths(name: str, text: str) -> set[str]:
     """The paths of a page's code that are not in the project."""
     paths = {path.rstrip("./") for line in code_of(text) if "://" not in line
              for path in PATH.findall(line) if not path.startswith(
@@ -162,12 +163,12 @@ def missing(name: str, text: str) -> set[str]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_path_in_a_document_exists(name: str) -> None:
-    assert not missing(name, text_of(name))
+    assert not find_missing_paths(name, text_of(name))
 
 
 def test_a_path_that_does_not_exist_is_found() -> None:
-    assert missing("README.md", "`wire/deliveries` and `docs/update.py`, `vtime/kernel/tcp_*.c`\n"
-                   ) == {"wire/deliveries"}
+    text = "`wire/deliveries` and `docs/update.py`, `vtime/kernel/tcp_*.c`\n"
+    assert find_missing_paths("README.md", text) == {"wire/deliveries"}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -1,9 +1,10 @@
-"""A measured number stands on a generated page, or is quoted from one; it is typed nowhere.
+"""A measured number stands on a generated page or is quoted from one. Nobody types it.
 
-What looks like a result in another document is a number with a unit in a sentence on time, size or
-agreement, or a count of trials, bars and the like. RULES has those that are none: rules, settings,
-arithmetic, and what was measured once by a program that nobody runs daily. Numbers of code, of
-tables in HOMES, and of README's chapter, which test_results.py compares, are free.
+In other documents a number looks like a result if it has a unit in a sentence on time, size or
+agreement, or if it counts trials, bars and the like. RULES lists the numbers that look like results
+and are none: rules, settings, arithmetic, and what a program measured once that nobody runs daily.
+Not looked at are numbers in code, in tables of HOMES, and in README's chapter, which
+test_results.py compares.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ GENERATED = {"docs/REPRODUCE.md", "docs/GALLERY.md", "docs/REFERENCE.md", "docs/
              "vtime/EXPERIMENTS.md", "vtime/SIDE_BY_SIDE.md", "CHANGELOG.md"}
 WRITTEN = [path for path in DOCUMENTS if "results" not in path.parts
            and str(path.relative_to(PROJECT)) not in GENERATED]
-# Whose tables have what a program of benchmarks/ measured: it stands there once.
+# Documents whose tables have results of a program of benchmarks/, which stand nowhere else.
 HOMES = {"docs/METHOD.md", "docs/INSTALL.md", "docs/QUESTIONS.md", "vtime/PERFORMANCE.md",
          "benchmarks/README.md"}
 RULES = {
@@ -45,7 +46,7 @@ RULES = {
     "vtime/README.md": "10 µs; 1.2 µs; 0.5 ms; 1 µs; 5 ms; 100 µs",
     "vtime/SECURITY.md": "90 s",
 }
-# The same for what templates type next to their quotes.
+# RULES for templates: the numbers that each types next to its quotes.
 IN_TEMPLATES = {"README": "100 ms; 22 bars; 95 %; four connections; 20 packets; 100 packets",
                 "REPRODUCE": "5 %"}
 _NUMBER = (r"(?<![\w.])(?:\d[\d.,]*|two|three|four|five|six|seven|eight|nine|ten|eleven|twelve|"

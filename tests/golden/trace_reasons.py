@@ -1,6 +1,6 @@
 """Why larger windows change the last response of a trace, on made-up networks with known limits.
 
-As tests.golden.reasons has it of fetches.
+tests/golden/reasons.py has the same of fetches.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ from tests.golden.reasons import lifted, saves
 
 ONE = next(record for record in stored_trace.warm_run().records
            if record.trial.initcwnd == 3 and record.trial.validation)
-ROUNDS = 3  # of what-if trials
-# How long the last response takes with the larger window without some limits, and how long its link
-# is idle, in ms.
+ROUNDS = 3  # of what-if trials: later ones depend on earlier ones
+# A network: for the limits that are lifted, how long the last response takes with the larger
+# window, and for how long its link is idle, in ms.
 Saved = Callable[[set[str]], tuple[float, float]]
 
 
@@ -30,7 +30,7 @@ def measured(network: Saved, trial: TraceTrial) -> TraceRecord:
 
 
 def asked(network: Saved) -> tuple[list[TraceRecord], list[TraceRecord]]:
-    """The records of 3 and 10 segments on a network, and those of all that is asked there."""
+    """The records of 3 and 10 segments on a network, and those of its what-if trials."""
     scenario = stored_trace.warm_study().scenario
     records = [measured(network, replace(ONE.trial, initcwnd=window)) for window in (3, 10)]
     found: list[TraceRecord] = []
@@ -42,7 +42,7 @@ def asked(network: Saved) -> tuple[list[TraceRecord], list[TraceRecord]]:
 
 
 def paragraphs() -> Iterator[tuple[str, list[str]]]:
-    """The name of each network, and its reasons."""
+    """The name of each network with the reasons that are found there."""
     scenario = stored_trace.warm_study().scenario
     for name, network in {
             "idle for all of it": lambda without: saves(100.0),
@@ -58,7 +58,7 @@ def paragraphs() -> Iterator[tuple[str, list[str]]]:
 
 
 def report() -> Report:
-    """Of a question: 3 and 10 segments on a network in which a pause brings the window back."""
+    """The report of a question: 3 and 10 segments, where Linux reduces the window after a pause."""
     study = replace(stored_trace.warm_study(), whole=False)
     records, found = asked(lambda without: saves(0.0 if "restart" in without else 100.0))
     run = replace(stored_trace.warm_run(), records=records, what_ifs=found)

@@ -1,4 +1,4 @@
-"""What tests/golden/capture/small.pcapng.gz holds: HTTP with loss, a ping, a delay never used."""
+"""The script whose capture is small.pcapng.gz: HTTP with loss, a ping, and a delay never used."""
 import time
 
 from mininet.link import TCLink

@@ -1,7 +1,7 @@
-"""Relations that sentences state of columns (tables.py): between rows, and with another number.
+"""Relations that sentences state of a column (tables.py): between its rows, and with a number.
 
-A number with an interval is compared by that interval. A relation that the intervals leave open
-does not hold. within: the largest difference that still counts as none.
+A number that has an interval is compared by the interval. A relation that the intervals leave open
+does not hold. The parameter `within` is the largest difference that still counts as none.
 """
 
 from __future__ import annotations
@@ -48,19 +48,19 @@ def _steps(column: Column) -> list[tuple[Number, Number]]:
 
 
 def above(column: Column, than: float | Column) -> bool:
-    return all(other < number for number, other in _beside(column, than))
+    return all(other < number for number, other in _pairs(column, than))
 
 
 def below(column: Column, than: float | Column) -> bool:
-    return all(number < other for number, other in _beside(column, than))
+    return all(number < other for number, other in _pairs(column, than))
 
 
 def at_least(column: Column, than: float | Column, within: float = 0.0) -> bool:
-    return all(number.low >= other.high - within for number, other in _beside(column, than))
+    return all(number.low >= other.high - within for number, other in _pairs(column, than))
 
 
 def at_most(column: Column, than: float | Column, within: float = 0.0) -> bool:
-    return all(number.high <= other.low + within for number, other in _beside(column, than))
+    return all(number.high <= other.low + within for number, other in _pairs(column, than))
 
 
 def equal(column: Column, than: float | Column, within: float = 0.0) -> bool:
@@ -73,11 +73,14 @@ def between(column: Column, low: float, high: float) -> bool:
 
 def no_different(column: Column, than: float | Column) -> bool:
     """Whether no row differs significantly: the intervals overlap."""
-    return not any(number < other or other < number for number, other in _beside(column, than))
+    return not any(number < other or other < number for number, other in _pairs(column, than))
 
 
-def _beside(column: Column, than: float | Column) -> list[tuple[Number, Number]]:
-    """Each number with the one that it is compared with. Raises LookupError, ValueError."""
+def _pairs(column: Column, than: float | Column) -> list[tuple[Number, Number]]:
+    """Each number with the number that it is compared with.
+
+    Raises LookupError if the column is empty, and ValueError if the other one has other rows.
+    """
     if not column.numbers:
         raise LookupError(f"{column.name} has no row")
     if isinstance(than, Column):
@@ -90,20 +93,20 @@ def _beside(column: Column, than: float | Column) -> list[tuple[Number, Number]]
 
 def highest_at(column: Column, *rows: str) -> bool:
     """Whether each of these rows is above every other row."""
-    there, elsewhere = _split(column, rows)
-    return all(other < number for number in there for other in elsewhere)
+    named, others = _split(column, rows)
+    return all(other < number for number in named for other in others)
 
 
 def lowest_at(column: Column, *rows: str) -> bool:
     """Whether each of these rows is below every other row."""
-    there, elsewhere = _split(column, rows)
-    return all(number < other for number in there for other in elsewhere)
+    named, others = _split(column, rows)
+    return all(number < other for number in named for other in others)
 
 
 def _split(column: Column, rows: tuple[str, ...]) -> tuple[list[Number], list[Number]]:
-    """The numbers of these rows and of the others. Raises LookupError if either has none."""
-    there = [number for row, number in zip(column.rows, column.numbers) if row in rows]
-    elsewhere = [number for row, number in zip(column.rows, column.numbers) if row not in rows]
-    if not there or not elsewhere:
+    """The numbers of the named rows, and those of the others. Raises LookupError without either."""
+    named = [number for row, number in zip(column.rows, column.numbers) if row in rows]
+    others = [number for row, number in zip(column.rows, column.numbers) if row not in rows]
+    if not named or not others:
         raise LookupError(f"{column.name} has no row {', '.join(rows)}, or no other")
-    return there, elsewhere
+    return named, others

@@ -84,22 +84,22 @@ class Number:
 
 @dataclass(frozen=True)
 class Column:
-    """The numbers of a column, and how the row of each begins. A failing test shows them all."""
+    """The numbers of a column. A failing test shows all of them."""
 
     name: str
-    rows: tuple[str, ...]
+    rows: tuple[str, ...]  # the name of each number's row
     numbers: tuple[Number, ...]
 
     def __sub__(self, other: Column) -> Column:
         """The differences, row by row. Raises ValueError if the rows differ."""
         if self.rows != other.rows:
             raise ValueError(f"{self.rows} and {other.rows} are different rows")
-        numbers = tuple(mine - its for mine, its in zip(self.numbers, other.numbers))
+        numbers = tuple(number - less for number, less in zip(self.numbers, other.numbers))
         return Column(f"{self.name} less {other.name}", self.rows, numbers)
 
     @property
     def without_intervals(self) -> Column:
-        """The same numbers as if they were exact, for what is stated of the means measured."""
+        """The same numbers as if they were exact, for a sentence about the means alone."""
         return replace(self, numbers=tuple(Number.exact(number.value) for number in self.numbers))
 
     def __repr__(self) -> str:
@@ -109,9 +109,10 @@ class Column:
 
 @dataclass(frozen=True)
 class Rows:
-    """The rows of a table, or some of them. Columns have the heads of quotes, "improved: ms".
+    """The rows of a table, or some of them.
 
-    named_by: the column whose cells name the rows, by its place.
+    Columns are named by their heads as quotes have them, such as "improved: ms". named_by: the
+    place of the column whose cells name the rows.
     """
 
     table: Table
@@ -125,7 +126,7 @@ class Rows:
         return Column(name, names, numbers)
 
     def columns(self, beginning: str) -> list[Column]:
-        """All columns whose heads begin so. Raises LookupError if there is none."""
+        """All columns whose heads begin with `beginning`. Raises LookupError if there is none."""
         names = [head(column) for column in self.table.columns
                  if head(column).startswith(beginning)]
         if not names:
@@ -134,16 +135,16 @@ class Rows:
 
     def where(self, name: str, *values: str | float) -> Rows:
         """The rows with one of these values in a column. Raises LookupError if one has no row."""
-        chosen = self._with(name, values)
-        return self._of([row for row in self.table.rows if row in chosen])
+        chosen = self._find(name, values)
+        return self._keep([row for row in self.table.rows if row in chosen])
 
     def without(self, name: str, *values: str | float) -> Rows:
         """All rows but those with one of these values. Raises LookupError if one has no row."""
-        dropped = self._with(name, values)
-        return self._of([row for row in self.table.rows if row not in dropped])
+        dropped = self._find(name, values)
+        return self._keep([row for row in self.table.rows if row not in dropped])
 
     def each(self, name: str) -> list[Rows]:
-        """The rows in groups with the same value in a column."""
+        """Groups of rows that have the same value in a column."""
         place = self._place(name)
         values = dict.fromkeys(self._text(row, place) for row in self.table.rows)
         return [self.where(name, value) for value in values]
@@ -152,15 +153,16 @@ class Rows:
         """The same rows, named by another column than the first one."""
         return replace(self, named_by=self._place(name))
 
-    def _with(self, name: str, values: Sequence[str | float]) -> list[tuple[Cell, ...]]:
+    def _find(self, name: str, values: Sequence[str | float]) -> list[tuple[Cell, ...]]:
+        """The rows with one of these values in a column. Raises LookupError if one has no row."""
         place = self._place(name)
         texts = [value if isinstance(value, str) else plain(value) for value in values]
-        there = {self._text(row, place) for row in self.table.rows}
-        if lacking := [text for text in texts if text not in there]:
+        known = {self._text(row, place) for row in self.table.rows}
+        if lacking := [text for text in texts if text not in known]:
             raise LookupError(f"{self.table.title}: no row has {lacking[0]!r} in {name!r}")
         return [row for row in self.table.rows if self._text(row, place) in texts]
 
-    def _of(self, rows: Sequence[tuple[Cell, ...]]) -> Rows:
+    def _keep(self, rows: Sequence[tuple[Cell, ...]]) -> Rows:
         return replace(self, table=replace(self.table, rows=tuple(rows)))
 
     def _place(self, name: str) -> int:
@@ -174,14 +176,15 @@ class Rows:
 
     def _number(self, row: tuple[Cell, ...], place: int) -> Number:
         number = Number.of(row[place])
-        interval = self._interval_beside(row, place)
+        interval = self._interval_after(row, place)
         return replace(number, low=interval[0], high=interval[1]) if interval else number
 
-    def _interval_beside(self, row: tuple[Cell, ...], place: int) -> tuple[float, float] | None:
-        """The ends in the next column, if that has the intervals of this one."""
-        of_interval = (self.table.columns[place].group, "95 % interval")
-        following = self.table.columns[place + 1:place + 2]
-        if not following or (following[0].group, following[0].name) != of_interval:
+    def _interval_after(self, row: tuple[Cell, ...], place: int) -> tuple[float, float] | None:
+        """The ends of a number's interval, None if it is exact or the next column has none."""
+        if place + 1 == len(self.table.columns):
+            return None
+        following = self.table.columns[place + 1]
+        if (following.group, following.name) != (self.table.columns[place].group, "95 % interval"):
             return None
         interval = row[place + 1]
         if interval == "exact":
@@ -191,9 +194,9 @@ class Rows:
 
 @dataclass
 class Run:
-    """The kept run of a scenario, what its file and documents state, and what was tested of it.
+    """The kept run of a scenario, and the words about it that were tested.
 
-    page: whose tables are read, if not the scenario's own page.
+    page: the page whose tables are read, "" for the scenario's own.
     """
 
     name: str
@@ -201,14 +204,14 @@ class Run:
     page: str = ""
 
     def on(self, page: str) -> Run:
-        """The same sentences, and the tables of another page: of a larger sample."""
+        """The same sentences with the tables of another page, as of a larger sample."""
         return replace(self, page=page)
 
     def says(self, words: str, document: str = "") -> None:
         """Note that the assertions below test these words.
 
-        document: where they stand, if not in the scenario's own file. Raises AssertionError if
-        they do not stand there.
+        document: which has the words, "" for the scenario's own file. Raises AssertionError if
+        it does not have them.
         """
         head_of = scenario_file.find(self.name).head()
         text = " ".join((head_of.claim, head_of.title, head_of.about, head_of.note, head_of.result))
@@ -218,14 +221,18 @@ class Run:
         self.tested.append(words)
 
     def table(self, figure: str, title: str = "") -> Rows:
-        """The only table of a figure whose title begins so, or its first one without `title`."""
+        """The only table of a figure whose title begins with `title`, or its first one for "".
+
+        Raises LookupError if there is none, or several.
+        """
         tables = self.tables(figure, title)
         if title and len(tables) > 1:
             raise LookupError(f"{self.name}: {figure} has {len(tables)} tables like {title!r}")
         return tables[0]
 
     def tables(self, figure: str, title: str) -> list[Rows]:
-        """The tables of a figure whose titles begin so. Raises LookupError if there is none."""
+        """The tables of a figure whose titles begin with `title`. Raises LookupError without one.
+        """
         tables = [Rows(table) for finding in reports()[self.page or self.name].findings
                   if finding.name == figure
                   for table in finding.tables if table.title.startswith(title)]
@@ -234,7 +241,7 @@ class Run:
         return tables
 
     def claim(self, figure: str, beginning: str) -> Statement:
-        """The only statement on a figure that begins so. Raises LookupError."""
+        """The only statement on a figure that begins with `beginning`. Raises LookupError."""
         statements = [statement for finding in reports()[self.page or self.name].findings
                       if finding.name == figure
                       for statement in finding.statements if statement.text.startswith(beginning)]
@@ -243,13 +250,14 @@ class Run:
         return statements[0]
 
     def numbers(self, figure: str, beginning: str) -> Column:
-        """The numbers of the statement that begins so, in its order."""
+        """The numbers of the statement that begins with `beginning`, in its order."""
         numbers = tuple(Number.of(number) for number in self.claim(figure, beginning).numbers)
         return Column(beginning, ("",) * len(numbers), numbers)
 
     def untested(self) -> set[str]:
-        """The words that are in the first line, or in a sentence of the result without a quote,
-        and in no tested sentence.
+        """The words that no test has and that have to be tested.
+
+        They are those of the first line, and of each sentence of the result without a quote.
         """
         head_of = scenario_file.find(self.name).head()
         result = _BETWEEN_SENTENCES.split(on_one_line(head_of.result))

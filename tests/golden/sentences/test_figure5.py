@@ -12,7 +12,7 @@ README, STUDIES = "README.md", "docs/STUDIES.md"
 
 @states("dukkipati2010")
 def test_the_sentences_of_dukkipati2010_hold(run: Run) -> None:
-    """Of both samples: the pages of both have the same first line."""
+    """They hold in both samples, whose pages have the same first line."""
     for sample in (run, run.on("dukkipati2010_full")):
         by_rtt, by_bandwidth = sample.table("fig5_rtt"), sample.table("fig5_bw")
 
@@ -241,7 +241,6 @@ def test_the_sentences_of_tselentis2013_hold(run: Run) -> None:
              " more than 10 does, and 42 no further")
     assert rises(by_window.without("IW, segments", 42)["improved: ms"])
     assert never_rises(by_window.where("IW, segments", 26, 42)["improved: ms"])
-
 
 
 @states("tselentis2013_as_published")

@@ -149,8 +149,8 @@ def test_the_sentences_of_ietf78_connections_hold(run: Run) -> None:
     assert min(number.high for number in deep["saved of p99, %"].numbers) < -95
 
 
-def a_data_centre(run: Run) -> None:
-    """What is stated of both data centres, of users far away and near."""
+def check_data_centre(run: Run) -> None:
+    """Test the sentences that are stated of both data centres, with users far away and near."""
     ten, sixteen = run.table("iw10"), run.table("iw16")
     up_to_ten_segments = sixteen.where("size, bytes", 3000, 6000, 10000)
     longer = sixteen.without("size, bytes", 3000, 6000, 10000)
@@ -174,14 +174,14 @@ def a_data_centre(run: Run) -> None:
 def test_the_sentences_of_ietf78_dc1_hold(run: Run) -> None:
     run.says("In a data centre whose users are far away IW 16 saves more than IW 10 for responses"
              " of more than ten segments")
-    a_data_centre(run)
+    check_data_centre(run)
 
 
 @states("ietf78_dc2")
 def test_the_sentences_of_ietf78_dc2_hold(run: Run) -> None:
     run.says("In a data centre whose users are near IW 16 saves little more than IW 10 for"
              " responses of more than ten segments")
-    a_data_centre(run)
+    check_data_centre(run)
     assert at_most(run.table("iw16")["improved: ms"], 21)
 
 

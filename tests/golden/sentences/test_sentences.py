@@ -1,4 +1,4 @@
-"""Every scenario's sentences are tested; a relation holds where it has to, and only there."""
+"""Every scenario's sentences are tested, and a relation holds only where it has to."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ TABLE = Rows(Table("By load", (
 
 
 def column(*values: float, within: float = 0.0) -> Column:
-    """A column of numbers, each known to so much."""
+    """A column whose rows are a, b, c, …; each number's interval reaches `within` to both sides."""
     return Column("c", tuple("abcdefgh"[:len(values)]), tuple(
         Number(value, value - within, value + within) for value in values))
 
@@ -104,7 +104,7 @@ def test_cells_are_read_with_their_intervals() -> None:
         Number(7.0, 5.0, 9.0), Number(8.0, 6.0, 10.0), Number.exact(30.0))
     assert five["start"].numbers == (Number.exact(141.9), Number.exact(-421.5))
     assert five["saved, %"].without_intervals.numbers == (Number.exact(33.0), Number.exact(29.5))
-    assert not above(TABLE["saved, %"], 0)  # of the last one nothing is known
+    assert not above(TABLE["saved, %"], 0)  # the last number has no interval: any is possible
     (difference, _) = (five["improved: ms"] - five["time, ms"]).numbers
     assert difference == Number(-3.0, -5.0, -1.0)
 

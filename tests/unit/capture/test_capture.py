@@ -31,9 +31,10 @@ from firstflight.wire.capture.pcapng import (Capture, Device, DeviceState, NoCap
                                              packets_of)
 from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, format_rate, parse_setting
 from firstflight.wire.capture.spaces import NamespaceNames
-from tests.builders.captures import (DELAY, HANDSHAKE, QUEUE_DROP, ROOT, SYN,
-                                     TAKEN_DOWN, Packet, content, found, made, message, netem, of,
-                                     own_block, seen, small, with_commands)
+from tests.builders.captures import (DELAY, HANDSHAKE, QUEUE_DROP, ROOT, SYN, TAKEN_DOWN, Packet,
+                                     build_capture, build_with_commands, find_links, make_report,
+                                     message, netem, observe_tcp, own_block, read_small,
+                                     small_bytes)
 
 
 def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
@@ -53,7 +54,7 @@ def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
 
 def test_the_flag_for_one_connections_packets_says_what_draws_them(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    (tmp_path / pcapng.NAME).write_bytes(content())
+    (tmp_path / pcapng.NAME).write_bytes(small_bytes())
     with pytest.raises(SystemExit):
         captured.run(["--report", str(tmp_path), "--connection", "3"])
     err = capsys.readouterr().err
@@ -63,14 +64,14 @@ def test_the_flag_for_one_connections_packets_says_what_draws_them(
 # Strangers' files -----------------------------------------------------------------------
 
 def test_a_damaged_capture_is_read_or_refused_in_one_line() -> None:
-    chance, whole, refused = random.Random(27), content(), 0
+    chance, whole, refused = random.Random(27), small_bytes(), 0
     for _ in range(25):
         data = bytearray(whole)
         for _ in range(chance.choice((1, 4, 40))):
             data[chance.randrange(len(data))] = chance.randrange(256)
         cut = bytes(data[:chance.choice((len(data), chance.randrange(len(data))))])
         try:
-            of(small(cut))
+            make_report(read_small(cut))
         except FirstFlightError as error:
             refused += 1
             assert "\n" not in str(error)
@@ -79,10 +80,10 @@ def test_a_damaged_capture_is_read_or_refused_in_one_line() -> None:
 
 @pytest.mark.parametrize("data", [
     b"", b"no capture at all", struct.pack("<II", 0x0A0D0D0A, 0xFFFFFFF0) + bytes(9),
-    content() + own_block(7, 5, b"\0\0\0\0")])
+    small_bytes() + own_block(7, 5, b"\0\0\0\0")])
 def test_files_that_are_no_capture_are_refused(data: bytes) -> None:
     with pytest.raises(NoCapture, match="not written by ./run.sh --capture"):
-        small(data)
+        read_small(data)
 
 
 # Parts ----------------------------------------------------------------------------------
@@ -118,7 +119,7 @@ def capture_of(*heads: bytes, frame_bytes: int = 100, segments: int = 0) -> Capt
 
 
 def test_settings_of_a_cut_message_are_refused() -> None:
-    whole = small().devices[0].settings[-1]
+    whole = read_small().devices[0].settings[-1]
     assert not whole.is_same(replace(whole, queues=whole.queues[:1]))
     with pytest.raises((ValueError, struct.error)):
         parse_setting(0, struct.pack("=IHHII", 80, 36, 0, 0, 0) + bytes(20))
@@ -135,7 +136,7 @@ def test_each_segment_of_an_offloaded_packet_has_headers_of_its_own(
     head = bytes(12) + (b"\x08\x00" if version == 4 else b"\x86\xdd") + ip + transport
     capture = capture_of(head, frame_bytes=header_bytes + 3000, segments=3)
     capture.devices[0].states.append(DeviceState(0, "a-eth0", "veth", 0, False, 0, 1500, True))
-    (link,) = found(capture)
+    (link,) = find_links(capture)
     assert link.wire_bytes.tolist() == [3000 + 3 * header_bytes]
 
 
@@ -153,9 +154,9 @@ def test_forty_thousand_drops_are_explained_within_seconds() -> None:
     lost = [Packet(0, 30 + place * 0.02, 1 + 100 * place, 100, took_ms=0, reason=QUEUE_DROP)
             for place in range(40_000)]
     again = [packet._replace(queued_ms=packet.queued_ms + 2000, reason=0) for packet in lost]
-    capture = made([*HANDSHAKE, *lost, *again])
+    capture = build_capture([*HANDSHAKE, *lost, *again])
     began = time.process_time()
-    (one,) = seen(capture)
+    (one,) = observe_tcp(capture)
     assert one.retransmitted["dropped by the queue, h1 → h2, after a timeout"] == 1
     assert one.retransmitted["dropped by the queue, h1 → h2"] == 39_999
     assert time.process_time() - began < 20  # it was a minute
@@ -194,14 +195,14 @@ def test_a_netem_with_another_seed_is_a_new_setting() -> None:
 
 
 def test_no_queue_counts_the_tag_of_a_vlan() -> None:
-    capture = made(HANDSHAKE)
+    capture = build_capture(HANDSHAKE)
     heads = bytearray(capture.data.tobytes())
-    (plain, *_) = found(capture)
+    (plain, *_) = find_links(capture)
     capture.data = numpy.frombuffer(bytes(heads[:12]) + b"\x81\0\0\7" + bytes(heads[12:]),
                                     numpy.uint8)
     capture.packets = capture.packets.at(slice(0, 1))._replace(
         kept=numpy.array([58]), frame_bytes=numpy.array([58]))
-    (tagged, *_) = found(capture)
+    (tagged, *_) = find_links(capture)
     assert tagged.wire_bytes.tolist() == [58]
     assert tagged.queue_bytes.tolist() == [54] == plain.queue_bytes[:1].tolist()
 
@@ -210,12 +211,12 @@ def test_connections_between_unknown_hosts_are_not_reported() -> None:
     """Their addresses are those of other hosts, which have sent datagrams before."""
     behind = [packet._replace(device=packet.device + 2, queued_ms=packet.queued_ms + 50)
               for packet in HANDSHAKE]
-    capture = made([Packet(0, 1, 0, 0), Packet(1, 2, 0, 0), *behind])
+    capture = build_capture([Packet(0, 1, 0, 0), Packet(1, 2, 0, 0), *behind])
     data = bytearray(capture.data.tobytes())
     for place in capture.packets.place[:2].tolist():
         data[place + 23] = UDP
     capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
-    assert seen(capture) == []
+    assert observe_tcp(capture) == []
 
 
 @pytest.mark.parametrize(("shares", "ceiling_kbps", "rate_kbps"), [
@@ -266,11 +267,11 @@ def test_a_namespace_has_the_name_given_last_before_a_moment() -> None:
 def test_packets_are_numbered_as_in_wireshark(settings: DeviceSetting, took_ms: float) -> None:
     late = [Packet(0, 30 + place, 1, 0, took_ms=took_ms + (0 if place else 5))
             for place in range(3)]
-    capture = made([*(packet._replace(took_ms=took_ms, queued_ms=packet.queued_ms + 1)
+    capture = build_capture([*(packet._replace(took_ms=took_ms, queued_ms=packet.queued_ms + 1)
                       for packet in HANDSHAKE), *late])
     capture.devices[0].settings = [settings]
     capture.packets = capture.packets._replace(frame=capture.packets.frame + 100)
-    assert re.search(r"\(packet 104 (waited or was|arrived)", found(capture)[0].wrong[0])
+    assert re.search(r"\(packet 104 (waited or was|arrived)", find_links(capture)[0].wrong[0])
 
 
 # How long a report may take -----------------------------------------------------------
@@ -309,10 +310,10 @@ def test_a_setting_names_the_command_that_made_it_once() -> None:
         return own_block(6, 0, head + words + end)
     queues = message("netem", 1 << 16, ROOT)
     settings = own_block(2, 0, struct.pack("<I", len(queues)) + queues)
-    capture = small(content() + asked(b"tc qdisc add") + settings + settings)
+    capture = read_small(small_bytes() + asked(b"tc qdisc add") + settings + settings)
     assert [setting.command for setting in capture.devices[0].settings[-2:]] == ["tc qdisc add", ""]
     refusal = own_block(5, 0, struct.pack("<I", 17) + bytes(4))
-    refused = small(content() + asked(b"tc x") + refusal + settings).devices[0]
+    refused = read_small(small_bytes() + asked(b"tc x") + refusal + settings).devices[0]
     assert refused.refused == ["the kernel refused a qdisc: File exists (tc x)"]
     assert refused.settings[-1].command == ""
 
@@ -322,12 +323,12 @@ def test_commands_are_read_from_a_capture() -> None:
     ended = own_block(7, 5, struct.pack("<III", 1, 77, 2 << 8) + words + bytes(4))
     wrote = own_block(8, 5, struct.pack("<II", 0, 77) + words
                       + struct.pack("<HH", 2, 2) + b"tc\0\0" + bytes(4))
-    capture = small(content() + ended + wrote)
+    capture = read_small(small_bytes() + ended + wrote)
     assert capture.commands[0][1:] == (5, True, 77, 2, "tc add")
     assert capture.complaints[0][1:] == (5, False, 77, "tc add", "tc")
     killed = own_block(7, 5, struct.pack("<III", 1, 77, 9) + bytes(4))
-    assert small(content() + killed).commands[0].status == 137
-    opened = small(content() + own_block(9, 5, struct.pack("<II", 0, 40))).opened
+    assert read_small(small_bytes() + killed).commands[0].status == 137
+    opened = read_small(small_bytes() + own_block(9, 5, struct.pack("<II", 0, 40))).opened
     assert opened[-1][1:] == (5, False, 40)
 
 
@@ -394,8 +395,8 @@ def test_a_command_is_found_at_the_scripts_line_that_gave_it() -> None:
     assert calls.place_of("sysctl -w net.ipv4.tcp_sack 0") == "more.py line 9"
     assert calls.place_of("tc qdisc add dev h1-eth0 root net") == ""
     assert calls.place_of("ip a") == calls.place_of("") == ""
-    capture = with_commands(("tc qdisc add dev h1-eth0 root netem", 2, False))
-    assert "root netem (line 3): status 2" in of(
+    capture = build_with_commands(("tc qdisc add dev h1-eth0 root netem", 2, False))
+    assert "root netem (line 3): status 2" in make_report(
         capture, calls=lines, command=["a.py"]).report.alarms[0]
 
 
@@ -408,7 +409,8 @@ def test_a_sysctl_written_outside_the_hosts_is_an_alarm_once_there_are_hosts(
         node: json.dumps({"at": ["/x/a.py", 4], "node": "" if node == "root" else "h1",
                           "command": "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"})
         for node in ("root", "host")}}
-    alarms = of(made(HANDSHAKE), calls=[lines[each] for each in order], command=["a.py"]
+    alarms = make_report(build_capture(HANDSHAKE), calls=[lines[each] for each in order],
+                         command=["a.py"]
                 ).report.alarms
     assert is_told == any(alarm.startswith("line 4: echo reno > /proc/sys") for alarm in alarms)
 
@@ -416,19 +418,20 @@ def test_a_sysctl_written_outside_the_hosts_is_an_alarm_once_there_are_hosts(
 def test_a_program_that_popen_does_not_find_is_an_alarm() -> None:
     lines = [json.dumps({"at": ["/x/a.py", 4], "node": "popen", "command": "iperf9 -s",
                          "is_missing": is_missing}) for is_missing in (True, False)]
-    missing, there = (of(made(HANDSHAKE), calls=[line], command=["a.py"]).report.alarms
+    capture = build_capture(HANDSHAKE)
+    missing, there = (make_report(capture, calls=[line], command=["a.py"]).report.alarms
                       for line in lines)
     assert "line 4: popen: iperf9: no such program" in missing and missing[1:] == there
 
 
 def test_mininets_own_ethtool_is_no_alarm_and_a_scripts_is() -> None:
     said = "bash: line 1: ethtool: command not found\n"
-    capture = with_commands(complaints=(said,), program="bash")
+    capture = build_with_commands(complaints=(said,), program="bash")
     made_by = link_made(3, {"bw": "10"})
     own = json.dumps({"at": ["/x/a.py", 4], "command": "ethtool -K h1-eth0 tso off"})
-    assert "ethtool" not in " ".join(of(capture, calls=[made_by]).report.alarms)
-    assert "ethtool" in of(capture, calls=[made_by, own]).report.alarms[0]
-    assert "ethtool" in of(capture).report.alarms[0]
+    assert "ethtool" not in " ".join(make_report(capture, calls=[made_by]).report.alarms)
+    assert "ethtool" in make_report(capture, calls=[made_by, own]).report.alarms[0]
+    assert "ethtool" in make_report(capture).report.alarms[0]
 
 
 def test_a_program_that_a_script_uses_and_the_machine_lacks_is_named(tmp_path: Path) -> None:
@@ -457,17 +460,19 @@ def conversations_of(capture: Capture) -> conversations.Conversations:
 def test_connections_beyond_the_limit_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversations, "MOST_CONNECTIONS", 3)
     syns = [Packet(0, 10 * port, 0, 0, SYN, -1, ends=(port, 80)) for port in range(1, 9)]
-    capture = made([*syns, *(syn._replace(queued_ms=syn.queued_ms + 1000) for syn in syns)])
+    again = [syn._replace(queued_ms=syn.queued_ms + 1000) for syn in syns]
+    capture = build_capture([*syns, *again])
     found = conversations_of(capture)
     assert [ends.client[1] for ends in found.connections] == [1, 2, 3] and found.tcp is not None
     assert len(found.tcp.seq) == 6
     assert found.excluded["packets of TCP connections after the first 3"] == 10
-    assert "10 packets of TCP connections after the first 3" in str(of(capture).report.provenance)
+    provenance = str(make_report(capture).report.provenance)
+    assert "10 packets of TCP connections after the first 3" in provenance
 
 
 def datagrams(count: int, flows: int) -> Capture:
     """Datagrams from h1 to h2, the n-th of flow n modulo flows."""
-    capture = made([Packet(0, number, 0, 0, took_ms=0.5, ends=(9 + number % flows, 7))
+    capture = build_capture([Packet(0, number, 0, 0, took_ms=0.5, ends=(9 + number % flows, 7))
                     for number in range(count)] + [Packet(1, count, 0, 0, ends=(1, 1))])
     data = bytearray(capture.data.tobytes())
     for number, place in enumerate(sorted(capture.packets.place.tolist())):
@@ -495,7 +500,8 @@ def test_flows_beyond_the_limit_are_counted_and_lost_packets_forgotten(
 
 
 def test_packets_of_a_direction_are_judged_up_to_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    capture = made([*(packet._replace(queued_ms=packet.queued_ms + 1) for packet in HANDSHAKE),
+    opening = [packet._replace(queued_ms=packet.queued_ms + 1) for packet in HANDSHAKE]
+    capture = build_capture([*opening,
                     *(Packet(0, 30 + number, 1, 9) for number in range(20))],
                    settings=[netem(delay_ms=10.0)])
     capture.devices[0].settings = [replace(capture.devices[0].settings[0],
@@ -508,10 +514,10 @@ def test_packets_of_a_direction_are_judged_up_to_the_limit(monkeypatch: pytest.M
 
 def test_settings_beyond_the_limit_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     ended = own_block(7, 5, struct.pack("<III", 1, 77, 2 << 8) + bytes(4))
-    whole = small(content() + 5 * ended)
+    whole = read_small(small_bytes() + 5 * ended)
     assert len(whole.commands) == 5 and not whole.unread
     own = sum(len(device.settings) + len(device.states) for device in whole.devices)
     monkeypatch.setattr(pcapng, "MOST_BLOCKS", own + len(whole.dropped) + 2)
-    part = small(content() + 5 * ended)
+    part = read_small(small_bytes() + 5 * ended)
     assert len(part.commands) == 2 and part.unread == 3
-    assert "3 settings of queues and commands are not read" in of(part).report.alarms[0]
+    assert "3 settings of queues and commands are not read" in make_report(part).report.alarms[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from firstflight.wire.capture.report import MOST_ROWS
-from tests.builders.captures import HANDSHAKE, burst, made, of
+from tests.builders.captures import HANDSHAKE, build_capture, burst, make_report
 
 
 @pytest.mark.parametrize(("count", "shown"), [(2, 2), (MOST_ROWS, MOST_ROWS), (MOST_ROWS + 1, 1)])
@@ -13,7 +13,7 @@ def test_a_small_connection_is_left_out_only_among_many(count: int, shown: int) 
     """A fetch of 100 bytes beside a large transfer is what somebody wanted to see."""
     small_ones = [packet._replace(ends=(5000 + number, 80))
                   for number in range(count - 1) for packet in (*HANDSHAKE, *burst(1, size=100))]
-    findings = of(made([*HANDSHAKE, *burst(60), *small_ones])).report.findings
+    findings = make_report(build_capture([*HANDSHAKE, *burst(60), *small_ones])).report.findings
     (connections,) = [finding for finding in findings if finding.name == "connections"]
     (table,) = connections.tables
     assert (len(table.rows), table.hidden_rows) == (shown, count - shown)
