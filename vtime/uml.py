@@ -15,8 +15,10 @@ import resource
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from importlib.machinery import SourceFileLoader
+from importlib.util import cache_from_source
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,8 @@ from vtime.memory import MEMORY_MB
 
 BUILD = PROJECT / "vtime" / "kernel" / "build.sh"
 INIT = PROJECT / "vtime" / "kernel" / "init.py"
+# What Python imports of the project, on the machine and in guests.
+OWN_PROGRAMS = ("firstflight/**/*.py", "vtime/**/*.py")
 # Files of the machine that a guest's process has open, those of all its programs: at least, and
 # as many as a large topology may take.
 LEAST_FILES, MOST_FILES = 1024, 1 << 16
@@ -183,13 +187,43 @@ def compile_programs(patterns: Iterable[str]) -> None:
     """Store the byte code of programs for guests, which could not: their files are read-only.
 
     patterns: of the programs' files, in the project. As with an import, nothing is stored if Python
-    may not or cannot write.
+    may not or cannot write. After sudo it may not, since the files would belong to root; then the
+    user who called sudo stores the byte code of all programs.
     """
-    if sys.dont_write_bytecode:
-        return
-    for pattern in patterns:
-        for path in PROJECT.glob(pattern):
+    if not sys.dont_write_bytecode:
+        for path in _matching(patterns):
             SourceFileLoader(path.stem, str(path)).get_code(path.stem)
+    elif os.geteuid() == 0 and "SUDO_UID" in os.environ and sys.pycache_prefix is None:
+        _compile_as_user(os.environ["SUDO_UID"], os.environ.get("SUDO_GID", ""))
+
+
+def _matching(patterns: Iterable[str]) -> Iterator[Path]:
+    for pattern in patterns:
+        yield from PROJECT.glob(pattern)
+
+
+def _compile_as_user(uid: str, gid: str) -> None:
+    """Have a user compile the programs of the project whose byte code is missing or old.
+
+    Nothing is stored where these are no numbers of a user, or where that user may not write. (-I:
+    Python ignores PYTHONDONTWRITEBYTECODE.)
+    """
+    old = [path for path in _matching(OWN_PROGRAMS) if not _has_bytecode(path)]
+    if not old or not (uid.isdecimal() and gid.isdecimal()):
+        return
+    with suppress(OSError, ValueError):  # a user that this machine cannot become
+        subprocess.run([sys.executable, "-I", "-m", "compileall", "-qq", *map(str, old)],
+                       user=int(uid), group=int(gid), extra_groups=[], stdin=subprocess.DEVNULL,
+                       stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+
+
+def _has_bytecode(program: Path) -> bool:
+    """Whether the byte code of a program is stored, and is no older than the program."""
+    stored = Path(cache_from_source(str(program)))
+    try:
+        return stored.stat().st_mtime >= program.stat().st_mtime
+    except OSError:
+        return False
 
 
 # A kernel that does not know a value reads none of the words behind it: its first process is then

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from firstflight.base import PROJECT, errors
@@ -49,8 +51,35 @@ def measure_study(study: Study[S, T, R], request: Request,
 
     refining: how an answer is given before all is measured; None for no early answer.
     """
-    with engine_errors(), measurer_for(study, request.measuring) as measurer:
+    with (engine_errors(), measurer_for(study, request.measuring) as measurer,
+          _loading_meanwhile(request.output.draw)):
         return measure(study, measurer, options_of(study, request, refining))
+
+
+@contextmanager
+def _loading_meanwhile(draws: bool) -> Iterator[None]:
+    """Within it, a thread loads what draws figures and writes the page, if `draws`.
+
+    Loading takes as long as a guest's start, and a few trials keep one processor busy. Nobody forks
+    within it (base.forked): the new process would wait for ever for an import that was under way.
+    """
+    loader = threading.Thread(target=_load_drawing)
+    if draws:
+        loader.start()
+    try:
+        yield
+    finally:
+        if draws:
+            loader.join()
+
+
+def _load_drawing() -> None:
+    """Import what draws, and compile the page's template; `show` reports what is missing."""
+    with suppress(Exception):
+        from firstflight.findings.drawing import style
+        from firstflight.findings.render import page
+        page.template()
+        style.settings()
 
 
 def show(study: AnyStudy, run: AnyRun, output: Output, source: Source | None = None) -> int:

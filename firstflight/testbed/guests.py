@@ -45,6 +45,8 @@ ALIGN_S = 4.096
 BROWSER_READS = ("/etc/fonts",)
 # How often the trials that dead guests leave behind go to a new one.
 MAX_RESTARTS = 3
+# Processor time of a guest: until its first trial, for a fetch by curl, and for each byte of one.
+START_S, FETCH_S, BYTE_S = 0.8, 0.022, 6e-8
 
 
 class Place(NamedTuple):
@@ -271,7 +273,7 @@ class UmlEngine:
             if why:
                 skipped += [ObservedTrial(trial["id"], {"skipped": why}) for trial in group]
             else:
-                batches += shared_out(group, self.jobs)
+                batches += shared_out(group, guests_worth_starting(group, most=self.jobs))
         return batches, skipped
 
     def _missing_kernels(self, names: Collection[str]) -> dict[str, str]:
@@ -346,6 +348,18 @@ class UmlEngine:
         self.bound[guest], self.named[guest] = processor, place.kernel
         self.purposes[guest] = purpose if is_kept else None
         return guest
+
+
+def guests_worth_starting(trials: Sequence[Job], most: int) -> int:
+    """How many guests share trials, at most `most`: each computes for longer than it starts.
+
+    How long other trials than fetches from server.py take is not known before.
+    """
+    if any("transfer_bytes" not in trial or "own" in trial or "server" in trial
+           for trial in trials):
+        return most
+    seconds = sum(FETCH_S + trial["transfer_bytes"] * BYTE_S for trial in trials)
+    return min(most, max(1, int(seconds / START_S)))
 
 
 class Waiting:

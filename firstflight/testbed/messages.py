@@ -106,6 +106,7 @@ class Job(NeededOfJob, total=False):
     think_s: Sequence[float]  # its pauses before each of them
     request_bytes: int  # of the body of each request
     window_bytes: int  # the largest window that the client offers, 0 for no limit
+    transfer_bytes: int  # of all responses and requests of a fetch together, roughly
 
     # Of a page (testbed/hosts/page_client.py).
     connections: int

@@ -62,7 +62,7 @@ def page(report: Report, drawings: Mapping[str, bytes]) -> str:
         packets = _picture("On the wire", "", drawings[ON_THE_WIRE])
     others = sorted({*drawings} - {finding.name for finding in report.findings} - {ON_THE_WIRE})
 
-    return _environment().get_template(TEMPLATE).render(
+    return template().render(
         report=report, answer=answer, findings=shown, pictures=pictures, glossary=GLOSSARY,
         first=first, later=later, told_below=told_below,
         has_parts=bool(report.tiles or report.sentences),
@@ -89,8 +89,8 @@ def _picture(title: str, text: str, drawing: bytes) -> Picture:
 
 
 @functools.cache
-def _environment() -> jinja2.Environment:
-    """The templates in this folder. Values are cleaned of invisible characters, then escaped."""
+def template() -> jinja2.Template:
+    """The page's template, compiled. Values are cleaned of invisible characters, then escaped."""
     environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).resolve().parent), autoescape=True,
         undefined=jinja2.StrictUndefined, trim_blocks=True, lstrip_blocks=True,
@@ -98,7 +98,9 @@ def _environment() -> jinja2.Environment:
     environment.filters.update(tight=keep_units_together, written=written, groups=_groups,
                                in_full=in_full)
     environment.globals.update(shortened=shortened)
-    return environment
+    for name in environment.list_templates(extensions=["j2"]):  # those that it includes, too
+        environment.get_template(name)
+    return environment.get_template(TEMPLATE)
 
 
 def _clean(value: Any) -> Any:

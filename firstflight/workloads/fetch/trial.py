@@ -106,17 +106,27 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
         That is enough for a retransmitted handshake, every round trip that slow start may need,
         three transmissions of all data, and for as long as TCP itself tries.
         """
-        sent_bytes = self.response_bytes + sum(self.before) + 2 * self.chain_bytes
-        uploaded_bytes = self.request_bytes * (1 + len(self.before))
+        sent_bytes, uploaded_bytes = self._sent_bytes, self._uploaded_bytes
         return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
                 + 3 * sent_bytes * 8 / (min(self.bandwidth_kbps, self.down_kbps) * 1000)
                 + 3 * uploaded_bytes * 8 / (self.up_kbps * 1000)
                 + (self.gap_ms + self.idle_ms) / 1000
                 + longest_s(sent_bytes + uploaded_bytes, self.rtt_ms, self.mss))
 
+    @property
+    def _sent_bytes(self) -> int:
+        """Bytes from the server at most, but for headers: of all responses and both handshakes."""
+        return self.response_bytes + sum(self.before) + 2 * self.chain_bytes
+
+    @property
+    def _uploaded_bytes(self) -> int:
+        """Bytes of the bodies of all requests."""
+        return self.request_bytes * (1 + len(self.before))
+
     def job(self) -> Job:
         """The trial as the worker reads it."""
         job = self.job_over("fetch", self.id, self.deadline_s)
+        job["transfer_bytes"] = self._sent_bytes + self._uploaded_bytes
         job["client"], job["paths"] = self.client, self._paths()
         if self.request_bytes:
             job["request_bytes"] = self.request_bytes

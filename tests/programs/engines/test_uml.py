@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import importlib.util
 import json
 import os
 import resource
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,7 +22,7 @@ import pytest
 from firstflight.base import PROJECT
 from firstflight.base.errors import CANNOT, OK
 from firstflight.testbed import job
-from firstflight.testbed.guests import UmlEngine
+from firstflight.testbed.guests import UmlEngine, guests_worth_starting
 from firstflight.testbed.job import (JobFolder, Observation, StorageError, WorkerKilled, WorkerLost,
                                      WorkerProcess, shared_out)
 from tests.running import HANGS_S, run_program
@@ -182,6 +184,67 @@ def test_trials_of_one_shape_stay_together_and_in_order() -> None:
 def test_a_trial_that_has_to_be_alone_gets_a_worker_of_its_own() -> None:
     batches = shared_out([trial("a1", 1, alone=True), trial("a2", 1, alone=True)], 1)
     assert [len(batch) for batch in batches] == [1, 1]
+
+
+def fetches(count: int, transfer_bytes: int, **more: Any) -> list[dict[str, Any]]:
+    return [trial(f"t{number}", 1, kind="fetch", transfer_bytes=transfer_bytes, **more)
+            for number in range(count)]
+
+
+@pytest.mark.parametrize(("trials", "guests"), [
+    (fetches(1, 30_000), 1),
+    (fetches(16, 30_000), 1),  # 0.4 s, and a guest's start takes 0.8 s
+    (fetches(80, 30_000), 2),  # 1.9 s
+    (fetches(800, 30_000), 4),  # no more than there may be
+    (fetches(2, 20_000_000), 3),  # 2.4 s: most of it is for the bytes
+    (fetches(2, 30_000, own={"command": ["nginx"]}), 4),  # nobody knows how long another server
+    (fetches(2, 30_000, server="nginx"), 4),              # takes to start
+    ([trial("load", 1, kind="load")], 4),  # or how long a load takes
+])
+def test_a_second_guest_starts_only_for_trials_that_take_longer_than_its_start(
+        trials: list[dict[str, Any]], guests: int) -> None:
+    assert guests_worth_starting(trials, most=4) == guests  # type: ignore[arg-type]
+
+
+# Byte code -----------------------------------------------------------------------------
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become another user")
+def test_after_sudo_the_user_stores_the_byte_code_of_programs_that_lack_it(
+        monkeypatch: pytest.MonkeyPatch) -> None:
+    """Root's files in the user's folder could not be removed by the user."""
+    uid = 12345
+    with tempfile.TemporaryDirectory() as name:  # others may not enter tmp_path
+        project = Path(name)
+        project.chmod(0o755)
+        program = project / "vtime" / "kernel" / "init.py"
+        program.parent.mkdir(parents=True)
+        program.write_text("A = 1\n")
+        for path in (program, program.parent, project / "vtime"):
+            os.chown(path, uid, uid)
+        monkeypatch.setattr(uml, "PROJECT", project)
+        monkeypatch.setattr(sys, "dont_write_bytecode", True)
+        monkeypatch.setattr(sys, "pycache_prefix", None)
+        stored = Path(importlib.util.cache_from_source(str(program)))
+
+        uml.compile_programs(["vtime/**/*.py"])
+        assert not stored.exists()  # without sudo, Python may not write at all
+        for wrong in ("", "root", "-1"):
+            monkeypatch.setenv("SUDO_UID", wrong)
+            monkeypatch.setenv("SUDO_GID", str(uid))
+            uml.compile_programs(["vtime/**/*.py"])
+            assert not stored.exists(), wrong
+        monkeypatch.setenv("SUDO_UID", str(uid))
+        uml.compile_programs(["vtime/**/*.py"])
+        assert (stored.stat().st_uid, stored.stat().st_gid) == (uid, uid)
+
+        first_ns = stored.stat().st_mtime_ns
+        uml.compile_programs(["vtime/**/*.py"])
+        assert stored.stat().st_mtime_ns == first_ns  # nothing is compiled twice
+        program.write_text("A = 22\n")
+        later_s = first_ns / 1e9 + 2
+        os.utime(program, (later_s, later_s))
+        uml.compile_programs(["vtime/**/*.py"])
+        assert stored.stat().st_mtime_ns > first_ns
 
 
 def test_only_whole_lines_are_read_and_packets_come_with_them(tmp_path: Path) -> None:
