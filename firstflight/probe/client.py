@@ -101,7 +101,7 @@ class Deadline:
 
 
 class PlainProbe:
-    """A connection without TLS."""
+    """A connection to the probed server, without TLS."""
 
     def __init__(self, connection: socket.socket, deadline: Deadline) -> None:
         self.socket, self.deadline = connection, deadline
@@ -110,6 +110,7 @@ class PlainProbe:
         """Prepare for the request: plain HTTP needs nothing."""
 
     def send(self, data: bytes) -> None:
+        """Send data of the request. Raises ProbeFailed, OSError."""
         self.socket.settimeout(self.deadline.left_s(CONNECT_S))
         self.socket.sendall(data)
 
@@ -119,12 +120,15 @@ class PlainProbe:
 
 
 class TlsProbe(PlainProbe):
-    """A connection with TLS. No certificate is checked: nothing secret is sent or relied on."""
+    """A connection to the probed server with TLS.
+
+    No certificate is checked: nothing secret is sent or relied on.
+    """
 
     def __init__(self, connection: socket.socket, deadline: Deadline, name: str) -> None:
         """name: of the host, which the client's hello carries."""
         super().__init__(connection, deadline)
-        self.handshake_bytes = 0  # received so far
+        self.handshake_bytes = 0  # received before the request, so far
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
         context.set_alpn_protocols(["http/1.1"])

@@ -57,6 +57,7 @@ class Piece(NamedTuple):
 
     @property
     def size(self) -> int:
+        """Bytes of payload."""
         return self.end - self.start
 
 
@@ -81,6 +82,7 @@ class ProbeResult:
 
     @property
     def is_captured(self) -> bool:
+        """Whether the packets were captured, not only counted."""
         return self.payload_bytes is not None
 
     @property
@@ -91,12 +93,12 @@ class ProbeResult:
     @property
     def window_range(self) -> tuple[int | None, int | None]:
         """The least and the most segments that the initial window may have; None if not known."""
-        least = max(1, self.segments - self.segments_before)
-        if self.unsure:
-            return None, None if self._other_limit else self.segments
-        if self._other_limit or self.full is None:
-            return least, None
-        return least, self.segments
+        # The segments before the request may each have grown the window by one.
+        least = None if self.unsure else max(1, self.segments - self.segments_before)
+        most = None if self._other_limit else self.segments
+        if self.full is None and not self.unsure:
+            most = None
+        return least, most
 
     @property
     def limit(self) -> str:

@@ -16,7 +16,7 @@ from firstflight.setting import draws
 from firstflight.testbed.hosts.browser.frames import drawn_phase_ms
 from firstflight.testbed.messages import ObservedTrial
 from firstflight.workloads.page import browsed, loads, verify
-from firstflight.workloads.page.analysis import setting_of, settings
+from firstflight.workloads.page.analysis import group_settings, setting_of
 from firstflight.workloads.page.record import PageRecord, is_one_draw
 from firstflight.workloads.page.scenario import TABLES, TAKEN, PageScenario
 from firstflight.workloads.page.trial import PageTrial, guest_s
@@ -68,7 +68,7 @@ def with_draws(study: PageStudy, run: RunData[PageRecord], seed: int) -> list[Pa
     differ.
     """
     sensitive: dict[Hashable, int] = {}
-    for setting in settings(run.records):
+    for setting in group_settings(run.records):
         is_drawn = any(is_one_draw(record) for times in setting.windows.values()
                        for record in times.records if record.trial.repeat == 1)
         cell = setting_of(setting.trial)

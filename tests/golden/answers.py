@@ -497,7 +497,7 @@ def _of_pages() -> Iterator[tuple[str, list[str]]]:
             "settings, none that differs": settings(*[(100.0, 500.0)] * 5),
             "in a browser": browsed_pages(), "in a browser, at eight phases": browsed_phases(),
             **of_part}.items():
-        measured = page_analysis.settings(records)
+        measured = page_analysis.group_settings(records)
         notes_of_first = [note for setting in measured[:1]
                           for note in page_sentences.notes(setting, "")]
         yield f"page: {name}", [

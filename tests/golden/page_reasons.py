@@ -40,7 +40,7 @@ def asked(network: Saved, **values: object) -> tuple[list[PageChange], PageWhatI
     base = replace(ONE.trial, queue_packets=20, initrwnd=1000, objects=equal_objects(8, 9000, 9000),
                    **values)  # type: ignore[arg-type]
     records = [measured(network, replace(base, initcwnd=window)) for window in (3, 10)]
-    changes, what_ifs = reasons.changes(analysis.settings(records)), PageWhatIfs()
+    changes, what_ifs = reasons.changes(analysis.group_settings(records)), PageWhatIfs()
     for _ in range(ROUNDS):
         done = {record.trial for record in what_ifs.records}
         more = [trial for trial in what_if_trials(changes, what_ifs) if trial not in done]

@@ -139,8 +139,11 @@ class Setting:
         return next(times for times in candidates if times.page.value <= least_ms + SAME_MS)
 
 
-def settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
-    """The settings of a sweep ("" for all sweeps), in the order in which they were measured."""
+def group_settings(records: Iterable[PageRecord], part: str = "") -> list[Setting]:
+    """The settings in some records, in the order in which they were measured.
+
+    part: the name of the only sweep that counts; "" for all sweeps.
+    """
     chosen = [record for record in records if part in ("", record.trial.part)]
     measured = []
     for of_setting in grouped(chosen, lambda record: setting_of(record.trial)).values():

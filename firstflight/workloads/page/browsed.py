@@ -106,8 +106,9 @@ def _evidence(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: M
 
 
 def _record_of(evidence: BrowsedEvidence) -> PageRecord:
-    """The record of a load, before its verdict. The document is the first answer that is no
-    redirect.
+    """The record of a load, before its verdict.
+
+    The document of the page is the first answer that is no redirect.
     """
     load = evidence.load
     requests = [matched.request for matched in evidence.arrived]

@@ -35,7 +35,7 @@ NAME = Column("", is_text=True)
 def findings(scenario: PageScenario, run: RunData[PageRecord]) -> tuple[Finding, ...]:
     """A finding for each figure. Raises FirstFlightError where a file of the run is missing."""
     made = all_findings(make_figures(PageRun(scenario, run), scenario.figures, MAKERS))
-    changes = analysis.kernel_changes(analysis.settings(run.records), titles_of(scenario))
+    changes = analysis.kernel_changes(analysis.group_settings(run.records), titles_of(scenario))
     return (*made, *kernel_changes.findings(changes, "page"))
 
 
@@ -48,7 +48,7 @@ class PageRun:
 
     def settings(self, figure: PageFigure) -> list[Setting]:
         """The settings of a figure's sweep. Raises NothingToShow where no page counts."""
-        settings = analysis.settings(self.run.records, figure.sweep)
+        settings = analysis.group_settings(self.run.records, figure.sweep)
         if not any(setting.counting for setting in settings):
             raise NothingToShow(f"{figure.name}: no page counts")
         return settings
@@ -240,7 +240,7 @@ def _bar(setting: Setting, window: int, metric: str = PAGE) -> PageBar | None:
 def answer(scenario: PageScenario, run: RunData[PageRecord]) -> Answer:
     """The answer to a question: a sentence or two, the times, and what packets show of the reason.
     """
-    settings = [setting for setting in analysis.settings(run.records) if setting.counting]
+    settings = [setting for setting in analysis.group_settings(run.records) if setting.counting]
     if not settings:
         return Answer()
     names = analysis.labels(settings, titles_of(scenario))

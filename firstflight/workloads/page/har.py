@@ -102,29 +102,32 @@ def read(content: bytes, where: str, mine: Sequence[str] = ()) -> SavedPage:
     if not page or not exporter.has_page_per_load:
         fetched = _first_load(fetched, excluded)
     are_mine = _are_mine(fetched, mine, where)
-    own = list(compress(fetched, are_mine))
-    excluded[_OTHERS] += len(fetched) - len(own)
-    names = dict.fromkeys(loaded.host for loaded in own)
+    measured = list(compress(fetched, are_mine))
+    excluded[_OTHERS] += len(fetched) - len(measured)
+    names = dict.fromkeys(loaded.host for loaded in measured)
     hosts = {host: index for index, host in enumerate(names)}
     if len(hosts) > MOST_HOSTS:
         raise UsageError(f"{where}: a page of {len(hosts)} hosts; at most {MOST_HOSTS} fit: leave"
                          " third parties out with --mine HOST,…")
 
-    http, http_from = _http(own)
-    certificates = _certificates(own, hosts)
-    source = _source(own, excluded, f"{exporter.name} {exporter_version}".strip())
+    http, http_from = _http(measured)
+    certificates = _certificates(measured, hosts)
+    source = _source(measured, excluded, f"{exporter.name} {exporter_version}".strip())
     if sharing_hosts := sum(len(certificate.hosts) for certificate in certificates):
         source += f"; {sharing_hosts} of its {len(hosts)} hosts shared connections"
-    notes = (ONE_EACH if _has_one_each(own) else "",
-             _note_on_others(fetched, len(own), is_chosen=bool(mine)))
+    notes = (ONE_EACH if _has_one_each(measured) else "",
+             _note_on_others(fetched, len(measured), is_chosen=bool(mine)))
     objects = _objects(fetched, are_mine, hosts, screen_ms=_screen_ms(page, fetched[0]))
     return SavedPage(objects, source, http, http_from=http_from,
                      note=" ".join(filter(None, notes)),
-                     is_secure=own[0].host.startswith("https:"), certificates=certificates)
+                     is_secure=measured[0].host.startswith("https:"), certificates=certificates)
 
 
 def _are_mine(fetched: Sequence[_Fetched], mine: Sequence[str], where: str) -> list[bool]:
-    """For each object, whether it is the user's. Raises UsageError where no object has a name."""
+    """For each object, whether its host has one of the names in `mine`; all true without names.
+
+    Raises UsageError where a name has no object, or the document is not the user's.
+    """
     names = [name.lower().strip(".") for name in mine]
     hosts = [_name_of(loaded) for loaded in fetched]
     for name in names:
@@ -151,14 +154,11 @@ def _is_of(host: str, name: str) -> bool:
     return host == name or host.endswith(f".{name}")
 
 
-def _note_on_others(fetched: Sequence[_Fetched], own: int, is_chosen: bool) -> str:
-    """A sentence on objects of hosts other than the document's; "" for none.
-
-    own: how many objects are measured.
-    """
-    if own < len(fetched):
-        return (f"Only {own} of {len(fetched)} objects are measured, those of --mine; what they"
-                " wait for of the others takes as long as in the HAR.")
+def _note_on_others(fetched: Sequence[_Fetched], measured: int, is_chosen: bool) -> str:
+    """A sentence on objects of other hosts, which are excluded or could be; "" for none."""
+    if measured < len(fetched):
+        return (f"Only {measured} of {len(fetched)} objects are measured, those of --mine; what"
+                " they wait for of the others takes as long as in the HAR.")
     name = _name_of(fetched[0]).removeprefix("www.")
     others = sum(not _is_of(_name_of(loaded), name) for loaded in fetched)
     if is_chosen or not others:

@@ -74,6 +74,7 @@ def _since_begun_ms(evidence: PageEvidence, at_ns: int | None) -> float | None:
 
 
 def _in_words(at_ms: float | None) -> str:
+    """A packet's time in ms as messages have it."""
     return "no packet" if at_ms is None else f"{at_ms:.3f}"
 
 
@@ -104,8 +105,8 @@ def naming_faults(evidence: PageEvidence, allowed_ms: float) -> Iterator[str]:
             connection, place = came_on[requested.named_by]
             if evidence.trial.http == HTTP_1:
                 header_bytes = connection.objects[place].report["header_bytes"]
-                named_at = connection.readable(place, header_bytes + max(requested.at_byte, 1))
-                at_ns = connection.arrived_ns(named_at)
+                name_end = connection.readable(place, header_bytes + max(requested.at_byte, 1))
+                at_ns = connection.arrived_ns(name_end)
             else:
                 reported_ns = evidence.begun_ns + round(named_ms * MS)
                 at_ns = arrival_near(connection, reported_ns, allowed_ms)
@@ -192,7 +193,7 @@ def uncaused_data(evidence: PageEvidence) -> list[Segment]:
     waits_ns = reads_ns if _is_newer(evidence) else 0
     if trial.http == HTTP_2:
         waits_ns += NGINX_NS
-    busy = _connecting(evidence)
+    busy = _connecting_spans(evidence)
     for exchange in exchanges:
         at_server = _with_waits(exchange.at_server, busy)
         without_cause += find_uncaused_of(at_server, True, tick_ns, pauses=pauses, more_ns=waits_ns)
@@ -229,10 +230,11 @@ def reading_ns(evidence: PageEvidence) -> int:
 
 def connecting_ns(evidence: PageEvidence) -> int:
     """The longest time that the client opened connections in a row, in ns of a guest's clock."""
-    return max((until_ns - since_ns for since_ns, until_ns in _connecting(evidence)), default=0)
+    spans = _connecting_spans(evidence)
+    return max((until_ns - since_ns for since_ns, until_ns in spans), default=0)
 
 
-def _connecting(evidence: PageEvidence) -> list[tuple[int, int]]:
+def _connecting_spans(evidence: PageEvidence) -> list[tuple[int, int]]:
     """From when to when the client opened several connections in a row, in ns."""
     spans: list[tuple[int, int]] = []
     for connection in evidence.connections.values():

@@ -44,7 +44,7 @@ def predict_objects(evidence: PageEvidence) -> tuple[Predicted, ...]:
 
     objects: list[Predicted] = []
     for port, connection in evidence.connections.items():
-        objects += _on_connection(evidence, connection, shared_ns.get(port, NEVER))
+        objects += _predict_connection(evidence, connection, shared_ns.get(port, NEVER))
     return tuple(objects)
 
 
@@ -66,7 +66,7 @@ def _handshake(evidence: PageEvidence, connection: ConnectionTimes
     return secure, writes
 
 
-def _on_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_ns: int
+def _predict_connection(evidence: PageEvidence, connection: ConnectionTimes, shared_ns: int
                    ) -> Iterator[Predicted]:
     """The predicted objects of one connection, up to the first one that the model does not cover.
 

@@ -156,7 +156,7 @@ def what_if_trials(scenario: PageScenario, records: Sequence[PageRecord],
     """The what-if trials to measure next (figures.what_ifs)."""
     if not asks_why(scenario):
         return ()
-    found = what_ifs.changes_to_explain(changes(analysis.settings(records)), is_question=True)
+    found = what_ifs.changes_to_explain(changes(analysis.group_settings(records)), is_question=True)
     return what_ifs.what_if_trials(found, what_ifs_of(scenario, measured))
 
 
@@ -164,7 +164,7 @@ def sentences(scenario: PageScenario, run: RunData[PageRecord]) -> list[str]:
     """Why larger windows change pages or do not; [] where the scenario does not ask why."""
     if not asks_why(scenario):
         return []
-    found = changes(analysis.settings(run.records))
+    found = changes(analysis.group_settings(run.records))
     if any(record.trial.site for record in run.records):
         return [IN_A_BROWSER, *explain_changes(found, what_ifs_of(scenario, run.what_ifs))]
     measured = what_ifs_of(scenario, run.what_ifs)
@@ -178,7 +178,7 @@ def labels(scenario: PageScenario, run: RunData[PageRecord]) -> dict[PageTrial, 
         return {}
     measured = what_ifs_of(scenario, run.what_ifs)
     by_cell = {}
-    for change in changes(analysis.settings(run.records)):
+    for change in changes(analysis.group_settings(run.records)):
         names = [reason.label for reason in reasons.reasons(change, measured)]
         by_cell[measured.cell_of(change.experiment.requested)] = ", ".join(dict.fromkeys(names))
     return by_cell

@@ -140,7 +140,8 @@ def _least_first_flight(evidence: PageEvidence, connection: ConnectionTimes) -> 
         return 0
     first_bytes = connection.flight_bytes or connection.starts[1] - 1
     mss = syns.mss_of(trial, evidence.sysctls, evidence.sysctls)
-    return min(trial.initcwnd, trial.initrwnd - 2, SURE_SEGMENTS, math.ceil(first_bytes / mss))
+    client_segments = min(trial.initrwnd - 2, SURE_SEGMENTS)  # with a margin of two
+    return min(trial.initcwnd, client_segments, math.ceil(first_bytes / mss))
 
 
 def _compare_connections(evidence: PageEvidence) -> Iterator[Comparison]:

@@ -135,7 +135,8 @@ def _overview(scenario: TraceScenario, figure: TraceFigure, views: Views) -> Tab
 def _cells(record: TraceRecord) -> tuple[Cell, ...]:
     """The cells of _overview after the title."""
     if record.verdict == SKIPPED or not record.ok:
-        return (*[None] * 8, "skipped" if record.ok else "failed")  # the last column has the reason
+        # Only the last column has something.
+        return (*[None] * 8, "skipped" if record.ok else "failed")
     checked, wrong = _judged_samples([record])
     finish_s = record.finish_ms and record.finish_ms / 1000
     judged = f"{checked - wrong} of {checked} samples" if checked else "at restarts"

@@ -206,7 +206,7 @@ class _Replayer:
         """Whether a sample was taken after a group had its effect."""
         if group.time_ns != sample.time_ns or not self.candidates:
             return group.time_ns <= sample.time_ns
-        # At the same time: it is from after the group where more is outstanding or sent.
+        # At the same time: it is from after the group if its counts are not those from before.
         sent = self.outstanding_end + sample.notsent_bytes
         return (self.candidates[0].connection.packets != sample.unacked
                 or sent != max(self.written, self.outstanding_end))
@@ -322,7 +322,7 @@ class _Replayer:
         elif self.candidates:
             expected = [rules.restart_window(idle, rto) for rules in self.candidates]
             rule = (after.cwnd, after.ssthresh)
-            if rule not in expected:
+            if rule not in expected:  # only settled rules can say that TCP is wrong
                 rule = expected[0] if self.is_settled else None
         else:
             trial = self.trial

@@ -71,13 +71,7 @@ TAKEN = Taken(
 
 @dataclass(frozen=True, kw_only=True)
 class TraceSweep(SettingSweep[TraceTrial]):
-    """One schedule on one network, under some TCPs. Fields are named as in TraceTrial.
-
-    lists: one value each, since a curve names no more than a trace, a TCP and a window. initrwnd:
-    None for what the client's buffer has room for. schedule, tcp_names: as the file has them;
-    writing, tcps: the tables of these names. outage_ms: from and to; both 0 for none. think_s:
-    (None,) once the schedule is known to have no time of its own to think.
-    """
+    """One schedule on one network, under some TCPs. Fields are named as in TraceTrial."""
 
     NAMES: ClassVar[tuple[str, ...]] = SWEPT
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {}
@@ -86,21 +80,23 @@ class TraceSweep(SettingSweep[TraceTrial]):
     kernels: tuple[tuple[str, str], ...] = key((), absent=True)
     repeat_with_loss: int | None = key(None, absent=True)
     repeat_with_drops: int | None = key(None, absent=True)
-    lists: Lists = lists_of(SWEPT)
-    schedule: str
+    lists: Lists = lists_of(SWEPT)  # one value each: a curve names trace, TCP and window only
+    schedule: str  # its name
     sample_ms: float
     tcp_names: tuple[str, ...] = key(name="tcp")
     title: str = ""
-    initrwnd: int | None = None
+    initrwnd: int | None = None  # None for what the client's buffer has room for
     receive_window: int = 0
     rto_min_ms: int = 0
     quickack: bool = False
     nagle: bool = False
-    outage_ms: tuple[float, ...] = key((0.0, 0.0), reader=_outage_ms)
+    outage_ms: tuple[float, ...] = key((0.0, 0.0), reader=_outage_ms)  # from, to; 0, 0 for never
+    # The think times that trials vary. `linked` sets (None,) where the schedule has no request that
+    # waits for them.
     think_s: tuple[float | None, ...] = key((), reader=schema.values(schema.number("time_s")))
     may_lose: bool = False
-    writing: Schedule = key(Schedule(""), absent=True)
-    tcps: tuple[Tcp, ...] = key((), absent=True)
+    writing: Schedule = key(Schedule(""), absent=True)  # set by `linked`: the schedule itself
+    tcps: tuple[Tcp, ...] = key((), absent=True)  # set by `linked`: the TCPs themselves
 
     def check_together(self, where: str) -> None:
         """Check that each list has one value, and that they go together. Raises UsageError."""
@@ -223,19 +219,16 @@ class TraceCurve:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceFigure(Figure):
-    """A figure of traces: one of the kinds in FIGURES.
-
-    from_s, to_s: the time that is shown, all of it if to_s is 0; sequence_from_s, sequence_to_s: in
-    the time–sequence plots, the same if sequence_to_s is 0. rtt: whether the smoothed RTT is drawn
-    too.
-    """
+    """A figure of traces: one of the kinds in FIGURES."""
 
     curves: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.parse, "curves"))
+    # The time that is shown; all of it if to_s is 0.
     from_s: float = key(0.0, quantity="time_s")
     to_s: float = key(0.0, quantity="time_s")
+    # The time that time–sequence plots show; as other plots if sequence_to_s is 0.
     sequence_from_s: float = key(0.0, quantity="time_s")
     sequence_to_s: float = key(0.0, quantity="time_s")
-    rtt: bool = False
+    rtt: bool = False  # whether the smoothed RTT is drawn as well
 
 
 def _at_s(value: object, where: str) -> float:
@@ -248,14 +241,13 @@ def _at_s(value: object, where: str) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class TraceClaim(Claim):
-    """A claim on one curve or two. metric, at_s: what is compared (workloads.trace.view), and when.
-    """
+    """A claim on one curve or two."""
 
     compares: tuple[TraceCurve, ...] = key(reader=schema.values(TraceCurve.parse, "curves",
                                                                 distinct=False))
-    metric: str = key(reader=schema.word(tuple(METRICS)))
-    at_s: float = key(0.0, name="where", reader=_at_s)
-    rebuilt: bool = False
+    metric: str = key(reader=schema.word(tuple(METRICS)))  # what is compared
+    at_s: float = key(0.0, name="where", reader=_at_s)  # as the methods of View take it
+    rebuilt: bool = False  # whether the file's author put a number that the source lacks
 
 
 TraceScenario = grammar.Scenario[TraceSweep, TraceFigure, TraceClaim]

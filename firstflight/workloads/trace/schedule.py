@@ -81,13 +81,11 @@ class Write:
 
 @dataclass(frozen=True)
 class Request:
-    """One request on a persistent connection.
+    """One request on a persistent connection."""
 
-    think_s: from the end of the response before it; None stands for the trial's own think time,
-        which the requests of a trial have in its place.
-    """
-
-    size_bytes: int = key(quantity="write_bytes", name="bytes")
+    size_bytes: int = key(quantity="write_bytes", name="bytes")  # of the response
+    # From the end of the response before it. None stands for the trial's own think time, which the
+    # requests of a trial have in its place.
     think_s: float | None = key(0.0, reader=schema.none_for(
         EACH_THINK, schema.number("time_s")))
 

@@ -22,17 +22,13 @@ def _settings(value: object, where: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class Tcp:
-    """One of the TCPs that are compared.
-
-    validation: whether Linux's own rules are on (workloads.trace.trial.VALIDATION_SYSCTL).
-    sysctls: further sysctls of the server, "name=value" each.
-    """
+    """One of the TCPs that are compared."""
 
     title: str
-    validation: bool
+    validation: bool  # whether Linux validates windows by its own rules (VALIDATION_SYSCTL)
     name: str = key(reader=schema.file_name)
     congestion_control: str = key(reader=schema.number("congestion_control"))
-    sysctls: tuple[str, ...] = key((), reader=_settings)
+    sysctls: tuple[str, ...] = key((), reader=_settings)  # further ones of the server, "name=value"
 
 
 def refuse_sysctls(tcps: Sequence[Tcp], values: Sequence[str], where: str) -> None:

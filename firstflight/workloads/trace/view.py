@@ -54,13 +54,15 @@ class View:
         return self.samples[max(place - 1, 0)]
 
     def window(self, at_s: float) -> float:
+        """The congestion window at a time, in segments."""
         return self.sample_at(at_s).cwnd
 
     def ssthresh(self, at_s: float) -> float:
+        """The slow start threshold at a time, in segments."""
         return self.sample_at(at_s).ssthresh
 
     def rtt_ms(self, at_s: float) -> float:
-        """TCP's smoothed RTT."""
+        """TCP's smoothed RTT at a time."""
         return self.sample_at(at_s).rtt_us / 1000
 
     def burst(self, at_s: float) -> float:
@@ -77,9 +79,9 @@ class View:
 
     def finish_s(self, at_s: float = 0.0) -> float:
         """When the last byte of data was acknowledged, in s; at_s changes nothing."""
-        last = max(segment.end for segment in self.sends)
+        last_end = max(segment.end for segment in self.sends)
         for group in self.groups:
-            if group.ack is not None and group.ack >= last:
+            if group.ack is not None and group.ack >= last_end:
                 return self.seconds(group.time_ns)
         raise FirstFlightError(f"{self.trial.id}: its data was never acknowledged")
 
@@ -88,9 +90,11 @@ class View:
         return self.finish_s() - at_s
 
     def retransmissions(self, at_s: float = 0.0) -> int:
+        """How many data segments were retransmitted."""
         return sum(self._since(segment, at_s) for segment in self.exchange.retransmissions)
 
     def lost(self, at_s: float = 0.0) -> int:
+        """How many data segments left and never arrived."""
         return sum(self._since(segment, at_s) for segment in self.exchange.lost_data)
 
     def timeouts(self, at_s: float = 0.0) -> int:
@@ -99,12 +103,14 @@ class View:
         While TCP recovers from one timeout its window only grows; the next timeout shrinks it.
         """
         count = 0
-        for last, sample in zip((None, *self.samples), self.samples):
-            begins = last is None or last.state != LOSS or sample.cwnd < last.cwnd
+        for previous, sample in zip((None, *self.samples), self.samples):
+            begins = (previous is None or previous.state != LOSS
+                      or sample.cwnd < previous.cwnd)
             count += sample.state == LOSS and begins and self.seconds(sample.time_ns) >= at_s
         return count
 
     def largest_window(self, at_s: float = 0.0) -> int:
+        """The largest congestion window of all samples, in segments."""
         return max((sample.cwnd for sample in self.samples
                     if self.seconds(sample.time_ns) >= at_s), default=0)
 
@@ -171,12 +177,13 @@ class View:
             return None
         due = [self.start_ns + round(time_s * 1e9) for time_s in self.trial.due_s]
         acknowledged, sent, worst_ns = 1, 1, 0
-        for last, group in zip((None, *self.groups), self.groups):
+        for previous, group in zip((None, *self.groups), self.groups):
             if group.ack is not None:
                 acknowledged = max(acknowledged, group.ack)
             if not group.sends:
                 continue
-            is_quiet = last is None or group.time_ns - last.time_ns >= quiet_ms * 1e6
+            is_quiet = (previous is None
+                        or group.time_ns - previous.time_ns >= quiet_ms * 1e6)
             if group.ack is None and acknowledged == sent > 1 and is_quiet:
                 place = bisect_right(due, group.time_ns)
                 if place:

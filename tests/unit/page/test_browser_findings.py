@@ -11,7 +11,7 @@ from tests.golden.answers import browsed_phases
 
 
 def test_paints_have_a_mean_a_range_and_a_difference_with_an_interval() -> None:
-    (setting,) = analysis.settings(browsed_phases())
+    (setting,) = analysis.group_settings(browsed_phases())
     (table,) = browser_findings.paint_tables([setting], [""])
     largest = "largest contentful paint"
     assert table.column("least", largest) == [602.0, 702.0]
@@ -21,7 +21,7 @@ def test_paints_have_a_mean_a_range_and_a_difference_with_an_interval() -> None:
 
 
 def test_loads_equal_to_a_tenth_of_a_millisecond_count_as_one() -> None:
-    (setting,) = analysis.settings(browsed_phases())
+    (setting,) = analysis.group_settings(browsed_phases())
     assert [times.page.n for times in setting.counting] == [1, 1]
     assert [len(times.records) for times in setting.counting] == [8, 8]
 

@@ -14,7 +14,7 @@ from firstflight.study.loads import KIND
 from firstflight.study.questions.page import RequestedPage, scenario
 from firstflight.testbed.guests import Place, place_of
 from firstflight.workloads.load import findings as load_findings
-from firstflight.workloads.page.analysis import kernel_changes, labels, settings
+from firstflight.workloads.page.analysis import group_settings, kernel_changes, labels
 from firstflight.workloads.page.findings import answer, findings
 from firstflight.workloads.page.scenario import TAKEN
 from tests.golden import stored_load, stored_page
@@ -57,11 +57,11 @@ def of_two_kernels(record: Any, time: str, *saved_ms: float) -> list[Any]:
 def test_each_kernels_saving_on_a_page_is_reported_against_the_default() -> None:
     page = stored_page.load("one").judge()
     records = of_two_kernels(page, "page_ms", 0.0, 30.0)
-    (same, mine) = kernel_changes(settings(records), {})
+    (same, mine) = kernel_changes(group_settings(records), {})
     assert (same.pair, same.saved_ms, mine.pair, mine.place) == (
         "default → same", 0.0, "default → mine", "")
     assert mine.saved_ms == pytest.approx(30.0)
-    assert labels(settings(records), {}) == ["kernel default", "kernel same", "kernel mine"]
+    assert labels(group_settings(records), {}) == ["kernel default", "kernel same", "kernel mine"]
     run = RunData(Path(), {}, records)
     made = replace(page_study(), figures=())
     (found,) = findings(made, run)

@@ -73,7 +73,7 @@ def test_a_difference_among_equal_loads_is_named(tmp_path: Path, change: Change,
     records = run_of_loads(tmp_path, change, columns)
     found = loads.difference(tmp_path, records)
     assert words in found and bool(words) == bool(found)
-    (setting,) = analysis.settings(records)
+    (setting,) = analysis.group_settings(records)
     assert len(loads.notes(tmp_path, setting, "")) == bool(words)
 
 

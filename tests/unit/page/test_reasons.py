@@ -98,7 +98,7 @@ def test_a_what_if_trial_that_drops_packets_is_repeated_before_it_is_believed() 
         return replace(ONE, trial=trial, page_ms=500.0 - harm_ms, queue_drops=9 if drops else 0)
 
     records = [overflowing(replace(base, initcwnd=window)) for window in (3, 10)]
-    (change,), what_ifs = reasons.changes(analysis.settings(records)), PageWhatIfs()
+    (change,), what_ifs = reasons.changes(analysis.group_settings(records)), PageWhatIfs()
     for _ in range(4):
         done = {record.trial for record in what_ifs.records}
         more = [trial for trial in what_if_trials([change], what_ifs) if trial not in done]

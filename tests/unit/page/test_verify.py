@@ -20,7 +20,8 @@ from firstflight.runs.kinds import RunData
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
 from firstflight.setting.tcp import RECEIVE, buffer_sizes
 from firstflight.wire.exchange import Exchange
-from firstflight.workloads.page import analysis, findings, order, predicted, sentences, timing, verify
+from firstflight.workloads.page import (analysis, findings, order, predicted, sentences, timing,
+                                        verify)
 from firstflight.workloads.page.objects import PageObject
 from firstflight.workloads.page.record import PageEvidence, PageRecord, read_file
 from tests.golden import one_page, stored_page
@@ -332,7 +333,7 @@ def test_every_check_refuses_something() -> None:
 # What a run of pages shows ------------------------------------------------------------
 
 def notes(records: list[PageRecord]) -> list[str]:
-    (setting,) = analysis.settings(records)
+    (setting,) = analysis.group_settings(records)
     return sentences.notes(setting, "")
 
 
@@ -350,13 +351,13 @@ def test_the_bandwidth_is_the_limit_where_packets_fill_the_link(idle_ms: float,
 def test_a_page_whose_verdict_failed_enters_no_saving() -> None:
     records = two(page_ms=1.0)
     records[1] = replace(records[1], verdict=FAIL, verdict_reason="path: wrong")
-    (setting,) = analysis.settings(records)
+    (setting,) = analysis.group_settings(records)
     assert setting.saved(10) is None
 
 
 def test_pages_with_losses_are_compared_repeat_by_repeat() -> None:
     records = [record for record in stored_page.run().records if record.trial.part == "lossy"]
-    (setting,) = analysis.settings(records)
+    (setting,) = analysis.group_settings(records)
     saved = setting.saved(10)
     assert saved is not None and saved.draws == 2 and saved.absolute.interval is not None
     by = {(record.trial.initcwnd, record.trial.repeat): record.page_ms or 0 for record in records}
@@ -367,7 +368,7 @@ def test_pages_with_losses_are_compared_repeat_by_repeat() -> None:
 def test_a_bar_whose_interval_holds_0_is_unsure() -> None:
     """Two repeats, one with a timeout: their interval is wider than the difference."""
     lossy = [record for record in stored_page.run().records if record.trial.part == "lossy"]
-    (setting,) = analysis.settings(lossy)
+    (setting,) = analysis.group_settings(lossy)
     (made,) = [finding.chart for finding in findings.findings(
         stored_page.study().scenario, stored_page.run()) if finding.name == "times"]
     assert isinstance(made, PageChart)

@@ -205,7 +205,7 @@ def page_settings(*page_ms: list[float]) -> list[analysis.Setting]:
     records = [PageRecord(trial, True, page_ms=times[trial.initcwnd][trial.repeat - 1],
                           document_ms=300.0, queue_drops=1, verdict=PASS)
                for trial in study.trials]
-    return analysis.settings(records)
+    return analysis.group_settings(records)
 
 
 def test_a_page_has_no_faster_window_where_its_draws_differ() -> None:
