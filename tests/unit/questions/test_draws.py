@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from firstflight.figures.reasons import CHANCE, MOST_ASKED, reasons
+from firstflight.figures.reasons import CHANCE, MOST_PROPOSED, reasons
 from firstflight.figures.what_ifs import what_if_trials
 from firstflight.runs.kinds import Overrides, RunData
 from firstflight.runs.results.records import PASS
@@ -171,7 +171,7 @@ def test_an_effect_that_may_be_chance_names_the_repeats_that_would_decide(
     (reason,) = reasons(change, WhatIfs())
     needed = len(slower_ms) * (change.half_ms / change.saved_ms) ** 2
     found = re.search(r"--repeat (\d+)", reason.text)
-    assert (needed > MOST_ASKED) == (found is None)
+    assert (needed > MOST_PROPOSED) == (found is None)
     assert found is None or needed <= int(found[1]) <= 1.1 * needed + 1
 
 
