@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import accumulate
 
 from firstflight.base.quantity import OWN_WINDOW
 from firstflight.base.words import format_lossless
@@ -14,18 +15,20 @@ class ResponseParameters:
     """What the client fetches, and how the server writes it.
 
     response_bytes: size of the body, without headers.
-    request_bytes: size of the body of each request, 0 for a request without one. client_initcwnd:
-        the client's initial window in segments, 0 for the kernel's own.
+    request_bytes: size of the body of each request, 0 for a request without one.
+    client_initcwnd: the client's initial window in segments, 0 for the kernel's own.
     burst_bytes, gap_ms: a response in two stages: the headers and this much of the body at once,
         the rest after the back-end's time. 0 for one write.
     earlier_bytes: body of a response fetched before on the same connection; 0 for a new
-        connection. kept: how many responses of the same size were fetched before, instead of that
-        one. idle_ms: the client's pause after them.
+        connection.
+    kept: how many responses of the same size were fetched before, instead of that one.
+    idle_ms: the client's pause after them.
 
-    How published set-ups differ:
+    Three parameters in which published set-ups differ:
 
-    head: sizes of the writes of the headers, such as "17+38+2". nagle: "on" or "off". framing:
-        "close" where the end of the connection ends the body.
+    head: sizes of the writes of the headers, such as "17+38+2".
+    nagle: "on" or "off".
+    framing: "close" where the end of the connection ends the body.
     """
 
     client: str
@@ -44,7 +47,9 @@ class ResponseParameters:
     @property
     def before(self) -> tuple[int, ...]:
         """Sizes in bytes of the bodies fetched before on the same connection."""
-        return (self.earlier_bytes,) if self.earlier_bytes else (self.response_bytes,) * self.kept
+        if self.earlier_bytes:
+            return (self.earlier_bytes,)
+        return (self.response_bytes,) * self.kept
 
     @property
     def uploading_window(self) -> int:
@@ -53,15 +58,20 @@ class ResponseParameters:
 
     @property
     def writes(self) -> tuple[int, ...]:
-        """Sizes in bytes of the writes of the headers; () where they are written with the body."""
+        """Sizes in bytes of the writes of the headers; () where the body's write has them."""
         return tuple(map(int, filter(None, self.head.split("+"))))
 
     @property
     def write_options(self) -> list[str]:
         """How all responses are written, as parts of a query for server.py."""
-        return [*([f"head={','.join(map(str, self.writes))}"] if self.head else []),
-                *(["nagle=1"] if self.nagle == "on" else []),
-                *(["until_close=1"] if self.framing == "close" else [])]
+        options = []
+        if self.head:
+            options.append(f"head={','.join(map(str, self.writes))}")
+        if self.nagle == "on":
+            options.append("nagle=1")
+        if self.framing == "close":
+            options.append("until_close=1")
+        return options
 
     @property
     def stages(self) -> list[str]:
@@ -73,15 +83,18 @@ class ResponseParameters:
 
 def segments_at_once(writes: tuple[int, ...], total_bytes: int, mss: int, nagle: bool,
                      receive_bytes: int) -> int:
-    """How many segments of a response can leave at once; the headers are written before the body.
+    """How many segments of a response can leave before any acknowledgement.
 
     Without Nagle's algorithm each write of the headers is a segment. With it, the first partial
     segment leaves, and later data waits until it fills segments (tcp_minshall_check). The last
-    segment leaves with the FIN. receive_bytes: what the client has room for.
+    segment leaves with the FIN.
+
+    writes: the sizes of the headers' writes, which come before the body. total_bytes: headers and
+    body. receive_bytes: what the client has room for.
     """
-    alone = writes[:1] if nagle else writes
-    rest = total_bytes - sum(alone)
-    ends: list[int] = []
-    for size in (*alone, *([mss] * (rest // mss)), *([rest % mss] if rest % mss else [])):
-        ends.append((ends[-1] if ends else 0) + size)
-    return sum(end <= receive_bytes for end in ends)
+    of_headers = writes[:1] if nagle else writes
+    rest = total_bytes - sum(of_headers)
+    sizes = [*of_headers, *([mss] * (rest // mss))]
+    if rest % mss:
+        sizes.append(rest % mss)
+    return sum(end <= receive_bytes for end in accumulate(sizes))

@@ -1,4 +1,7 @@
-"""A trial: one fetch under one setting, as plain data. Its parameters are grouped by subject."""
+"""Trial: all parameters of one fetch, as plain data.
+
+Its base classes have the parameters, grouped by subject.
+"""
 
 from __future__ import annotations
 
@@ -19,8 +22,7 @@ from firstflight.setting.tags import tagged
 from firstflight.testbed.messages import Job
 from firstflight.workloads.fetch.response import ResponseParameters
 
-# The first columns of trials.csv, in the order of old versions; the others follow in the order of
-# PARAMETERS.
+# The first columns of trials.csv, in a fixed order. The others follow in the order of PARAMETERS.
 _FIRST = (
     "scenario", "rtt_ms", "bandwidth_kbps", "uplink_kbps", "queue_packets", "loss_percent",
     "initcwnd", "initrwnd", "congestion_control", "client", "response_bytes", "repeat", "seed",
@@ -30,9 +32,10 @@ _FIRST = (
 
 @dataclass(frozen=True, kw_only=True)
 class DrawnParameters:
-    """The place of a trial in a population (workloads.fetch.scenario.rows).
+    """Where in a population a trial comes from (workloads.fetch.scenario.rows).
 
-    part: the population or variant; sample: the number of the row in it.
+    part: the population or variant;
+    sample: the number of the row in it.
     key_rtt_ms, key_bandwidth_kbps: decide on the paper's bucket of the response.
     weight: the share of the population's responses that it stands for, in the week of its window.
     The baseline's week has weights of its own: a mean by this column compares two weeks. For the
@@ -50,7 +53,8 @@ class DrawnParameters:
 class Trial(Setting, ResponseParameters, DrawnParameters):
     """All parameters of one fetch: of the network, TCP, TLS, server and client.
 
-    repeat: 1, 2, … for repeated measurements of one setting. what_if: the limits of another trial
+    repeat: 1, 2, … for repeated measurements of one setting.
+    what_if: the limits of another trial
     that this one lifts to find a reason (setting.limits); "" for requested trials.
     """
 
@@ -58,14 +62,15 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
 
     COLUMNS: ClassVar[tuple[str, ...]] = (*_FIRST, *(
         row.field for row in PARAMETERS.values() if row.field not in _FIRST))
+
     scenario: str
     repeat: int
     what_if: str = ""
 
     @property
     def id(self) -> str:
-        """The trial's name in files and messages; unique within a run."""
-        if self.part:
+        """The trial's name in files and messages. No other trial of the run has it."""
+        if self.part:  # the row of the population has the other parameters
             is_usual = self.congestion_control == default("congestion_control")
             control = "" if is_usual else f"-{self.congestion_control}"
             return (f"{self.part}-{self.sample}-iw{self.initcwnd}{control}{kernel_tag(self)}"
@@ -91,20 +96,20 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
 
     @property
     def is_secure(self) -> bool:
-        """Whether it goes over TLS."""
+        """Whether the fetch goes over TLS."""
         return bool(self.chain_bytes or self.own and self.own.ca)
 
     @property
     def is_modelled(self) -> bool:
-        """Whether the model of TCP covers each requested parameter."""
+        """Whether the model of TCP covers all parameters that differ from their defaults."""
         return all(map(self.is_default, _UNMODELLED))
 
     @property
     def deadline_s(self) -> float:
         """After how many seconds of the network's time the client gives up.
 
-        That is enough for a retransmitted handshake, every round trip that slow start may need,
-        three transmissions of all data, and for as long as TCP itself tries.
+        That is enough to retransmit the handshake, for every round trip that slow start may need,
+        and to send all data three times. TCP also has the time that it tries to retransmit.
         """
         sent_bytes, uploaded_bytes = self._sent_bytes, self._uploaded_bytes
         return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
@@ -115,19 +120,20 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
 
     @property
     def _sent_bytes(self) -> int:
-        """Bytes from the server at most, but for headers: of all responses and both handshakes."""
+        """The most bytes from the server without headers: all responses, and two handshakes."""
         return self.response_bytes + sum(self.before) + 2 * self.chain_bytes
 
     @property
     def _uploaded_bytes(self) -> int:
-        """Bytes of the bodies of all requests."""
+        """The bytes of the bodies of all requests."""
         return self.request_bytes * (1 + len(self.before))
 
     def job(self) -> Job:
-        """The trial as the worker reads it."""
+        """The trial as the job that a worker reads."""
         job = self.job_over("fetch", self.id, self.deadline_s)
         job["transfer_bytes"] = self._sent_bytes + self._uploaded_bytes
-        job["client"], job["paths"] = self.client, self._paths()
+        job["client"] = self.client
+        job["paths"] = self._paths()
         if self.request_bytes:
             job["request_bytes"] = self.request_bytes
             options = job.setdefault("options", {})
@@ -141,24 +147,36 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
 
     @property
     def _apart_s(self) -> int:
-        """Seconds between two connections, enough for the first one's last packets to arrive."""
+        """Whole seconds from the first connection to a resumed one.
+
+        They are enough for the last packets of the first connection to arrive.
+        """
         return math.ceil(2 + 10 * self.rtt_ms / 1000
                          + 2 * self.chain_bytes * 8 / (self.bandwidth_kbps * 1000))
 
     def _paths(self) -> list[str]:
-        """The paths to fetch on one connection, in order; the last fetch is the measured one."""
+        """The paths to fetch, in order. The last fetch is the measured one.
+
+        Before a resumed session, another connection fetches one byte.
+        """
         if self.own:
-            sizes = (*self.before, *((1,) if self.resumed else ()), self.response_bytes)
+            to_resume = (1,) if self.resumed else ()
+            sizes = (*self.before, *to_resume, self.response_bytes)
             return [self.own.url_path.replace(SIZE, str(size)) for size in sizes]
-        options = [*self.write_options,
-                   *([f"sndbuf={self.send_buffer_bytes}"] if self.send_buffer_bytes else [])]
-        return [*(_path(size, options) for size in self.before),
-                *(["/1"] if self.resumed else []),
-                _path(self.response_bytes, [*self.stages, *options])]
+
+        options = self.write_options
+        if self.send_buffer_bytes:
+            options.append(f"sndbuf={self.send_buffer_bytes}")
+        paths = [_path(size, options) for size in self.before]
+        if self.resumed:
+            paths.append("/1")
+        return [*paths, _path(self.response_bytes, [*self.stages, *options])]
 
 
 def _path(size: int, options: Sequence[str]) -> str:
+    """The path of a response of so many bytes at server.py. options: the parts of its query."""
     return f"/{size}{'?' if options else ''}{'&'.join(options)}"
 
 
+# Parameters whose effect the model of TCP does not compute.
 _UNMODELLED = tuple(row for row in PARAMETERS.values() if not row.modelled)

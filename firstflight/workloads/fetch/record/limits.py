@@ -1,4 +1,4 @@
-"""What limited a first flight, by its packets."""
+"""What limited the first flight of a trial, as far as its packets show."""
 
 from __future__ import annotations
 
@@ -7,27 +7,29 @@ from firstflight.net.segments import Segment
 from firstflight.wire.exchange import SAME_WRITE_NS, Exchange, OfferedWindows, offered_windows
 from firstflight.workloads.fetch.record.evidence import Evidence
 
+# Limits, in the words of a record.
 RESPONSE, FIRST_WRITE, FLIGHT = "response size", "first write", "handshake's size"
 HANDSHAKE, CONGESTION_WINDOW = "repeated handshake", "congestion window"
 RECEIVE_WINDOW, SEND_BUFFER, PACING = "receive window", "send buffer", "pacing"
 DEFERRED = "wait for an acknowledgement"
-# The window was large enough for all that was to be sent.
+# The limits of a flight whose window was large enough for all that was to be sent.
 BY_RESPONSE = ("", RESPONSE, FIRST_WRITE, FLIGHT)
 
 
 def limit_of(evidence: Evidence) -> str:
     """Why the first flight was shorter than the requested window; "" where it was not.
 
-    Where no window holds data back, what stays is what the kernel did not yet take from the server
-    (send buffer). A second write, with part of the window in use already, may hold its last
-    segments back to send more at once after an acknowledgement (tcp_tso_should_defer).
+    Where no window holds data back, the kernel may not yet have taken all data from the server
+    (send buffer). A second write finds a part of the window in use. The kernel may hold its last
+    segments back, to send more at once after an acknowledgement (tcp_tso_should_defer).
     """
-    wire, requested = evidence.wire, evidence.trial.server_window
+    wire = evidence.wire
+    requested = evidence.trial.server_window
     flight = evidence.first_flight
     if flight is None or flight >= requested or not evidence.report:
         return ""
 
-    # Before the first write.
+    # The window was smaller before the first write.
     if (evidence.report["initial_window"] or requested) < requested:
         return HANDSHAKE if len(wire.syn_acks) > 1 else CONGESTION_WINDOW
 
@@ -53,7 +55,7 @@ def offered_to(evidence: Evidence) -> OfferedWindows | None:
 
 
 def segments_of(window_bytes: int, evidence: Evidence) -> float:
-    """A window in full segments."""
+    """A window in full segments, with one decimal."""
     return round(window_bytes / evidence.mss, 1)
 
 
@@ -70,14 +72,14 @@ def offered_end(wire: Exchange) -> int:
 
 
 def _all_written(evidence: Evidence) -> int:
-    """Sequence number at the end of the server's first messages on the connection."""
+    """The sequence number at the end of the server's first messages on the connection."""
     if evidence.messages is not None:
         return 1 + (evidence.flight_bytes or evidence.messages.end)
     return 1 + evidence.transfer.first_bytes
 
 
 def _writes(evidence: Evidence) -> tuple[int, ...]:
-    """Sequence number at the end of the first of two writes; () for one write."""
+    """The sequence number at the end of the first of two writes; () for one write."""
     staged = evidence.trial.gap_ms and not evidence.trial.before
     return (1 + evidence.transfer.burst_bytes,) if staged else ()
 

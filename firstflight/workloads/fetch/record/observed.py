@@ -1,4 +1,4 @@
-"""What client, server, packets and qdiscs show of one trial."""
+"""Observed: what client, server, packets and qdiscs show of one trial."""
 
 from __future__ import annotations
 
@@ -25,19 +25,20 @@ from firstflight.wire.retransmissions import Retransmission, explain_retransmiss
 from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.record.transfers import wire_bytes
 
-# server.py waits for its back-end in whole milliseconds, and may wait twice.
+# How late a write after a pause may be: server.py waits in whole milliseconds, and may wait twice.
 _PAUSE_MS = 2.0
-# netem's table of the normal distribution ends here (iproute2, netem/normal.c).
+# The most standard deviations of jitter: netem's table of the normal distribution ends there
+# (iproute2, netem/normal.c).
 JITTER_SIGMAS = 4.0
 # After a pause both buckets of HTB are full, and at most this many packets leave unshaped.
 HTB_UNSHAPED_PACKETS = 3
-INSTANT_NS = 10_000  # segments this close together left at once; pacing is slower
-# Values of judged_by next to PATH: when hosts send, and the model of TCP.
+INSTANT_NS = 10_000  # segments no further apart left at once; pacing is slower
+# Values of judged_by besides PATH: the moments at which hosts send, and the model of TCP.
 HOST, TCP = "host", "TCP"
 
 
 def _completed_ns(arrived: Iterable[Segment]) -> int:
-    """When the last new data arrived, in ns."""
+    """When the last data arrived that had not arrived before, in ns."""
     received: set[int] = set()
     last_ns = 0
     for segment in arrived:
@@ -49,12 +50,15 @@ def _completed_ns(arrived: Iterable[Segment]) -> int:
 
 @dataclass(frozen=True)
 class Tolerances:
-    """How far observations may be from what was requested: the larger of ms and share."""
+    """How far observations may be from what was requested.
+
+    Where a tolerance has a time in ms and a share of the requested value, the larger one counts.
+    """
 
     rtt_ms: float
     rtt_share: float
     bandwidth_share: float
-    spacing_ms: float
+    spacing_ms: float  # from the first to the last segment of a flight
     latency_ms: float
     latency_share: float
     model_ms: float | None  # None where the model does not judge
@@ -65,7 +69,7 @@ class Tolerances:
 
 
 # In virtual time computing takes no time. What remains is rounding, and a microsecond of the
-# guest's clock for each failed system call (um_udelay): the client's clock is within 8 µs of its
+# guest's clock for each failed system call (um_udelay). The client's clock is within 8 µs of its
 # capture.
 EXACT = Tolerances(rtt_ms=0.05, rtt_share=0.001, bandwidth_share=0.001, spacing_ms=STAMP_MS,
                    latency_ms=0.05, latency_share=0.0, model_ms=1.0, model_share=0.001,
@@ -81,9 +85,8 @@ class Observed:
     """What was observed of one trial."""
 
     trial: Trial
-    # The reports of the client (client.py) and the server (server.py), or what
-    # testbed/servers/external.py knows of a server that reports nothing; empty where the transfer
-    # failed.
+    # The reports of the client (client.py) and the server (server.py). Of a server that reports
+    # nothing, testbed/servers/external.py has a report. Both are empty where the transfer failed.
     fetch: Fetch
     report: Response
     exchange: Exchange | None  # the packets of the transfer; None where they cannot be read
@@ -91,9 +94,10 @@ class Observed:
     sysctls: Mapping[str, str]  # those that the scenario changes from testbed.network.tcp_sysctls
     # The counters of the qdiscs (testbed.worker.fetches), {} where a guest reports none.
     drops: Drops = field(default_factory=dict)
-    messages: Messages | None = None  # those in the packets, where the server reports nothing
+    # The messages in the packets; None where the server reports its own.
+    messages: Messages | None = None
     early: Early | None = None  # accepted early data
-    # Lost packets of all connections, by direction, where there are several.
+    # Lost packets of all connections, by direction; None where there is one connection.
     lost_in_all: Mapping[str, int] | None = None
     # What the path did with each packet, to the client and to the server; None where packets are
     # not judged one by one, as in real time.
@@ -116,20 +120,23 @@ class Observed:
 
     @property
     def accepted_early_bytes(self) -> int | None:
-        """Size of the early data that the server accepted; None where none was requested."""
+        """How many bytes of early data the server accepted; None where none was requested."""
         return self.fetch.get("early_data_bytes") if self.trial.early_data_bytes else None
 
     # What the packets show -----------------------------------------------------------
 
     @property
     def wire(self) -> Exchange:
-        """The exchange; to be used only where there is one."""
+        """The exchange. Callers make sure that there is one."""
         assert self.exchange is not None
         return self.exchange
 
     @property
     def first_flight(self) -> int | None:
-        """Data segments before the first acknowledgement of data, with those after a pause."""
+        """How many data segments left before the first acknowledgement of data.
+
+        Segments that left after the server's pause count, too. None for no segment.
+        """
         flight = len(self.wire.first_flight)
         if self.first_ack_may_be_late and self.trial.congestion_control in CONGESTION_CONTROLS:
             flight -= len(self._timer_segments)
@@ -139,7 +146,7 @@ class Observed:
 
     @property
     def first_burst(self) -> int | None:
-        """How many segments of the first flight left at the same instant as its first."""
+        """How many segments of the first flight left at the instant of the first segment."""
         flight = self.wire.first_flight
         return sum(segment.time_ns - flight[0].time_ns <= INSTANT_NS for segment in flight) or None
 
@@ -147,9 +154,9 @@ class Observed:
     def link_idle_ms(self) -> float | None:
         """How long the link to the client was idle while the client waited for its response.
 
-        With the body of a request, the time that the link to the server sent it is not idle either.
-        Each packet that arrived meanwhile kept the link busy for its length. None where the client
-        reports no time, or where HTB shapes, since its packets leave in bursts.
+        Each packet that arrived meanwhile kept the link busy, as long as its bytes take. If the
+        request has a body, the time that the link to the server sent it is not idle either. None
+        where the client reports no time, or where HTB shapes, since its packets leave in bursts.
         """
         total_ms = self.fetch.get("total_ms")
         arrived = [segment for segment in self.wire.at_client if segment.to_client]
@@ -163,7 +170,7 @@ class Observed:
             first_ns = self.wire.at_client[0].time_ns
             last_ns = first_ns + round(total_ms * MS)
 
-        # The client's clock has microseconds, and the packet that stops it counts.
+        # The client's clock has microseconds. The packet that stops the clock counts.
         busy_ms = sum(segment.frame_bytes * 8 / self.trial.down_kbps for segment in arrived
                       if first_ns < segment.time_ns <= last_ns + INSTANT_NS)
         if self.trial.request_bytes:
@@ -185,7 +192,7 @@ class Observed:
 
     @cached_property
     def rtt_ms(self) -> float | None:
-        """The RTT by the handshake, without serialisation; None where a packet of it was lost."""
+        """The RTT by the handshake, without serialisation; None where it lost a packet."""
         # Token buckets and cake send the first packet at once, and pause after it.
         up_kbps, down_kbps = self.trial.up_kbps, self.trial.down_kbps
         if self.trial.htb_burst_bytes:
@@ -207,19 +214,19 @@ class Observed:
             return None
         if self.trial.htb_burst_bytes:
             return bandwidth_after_burst(self.wire, HTB_UNSHAPED_PACKETS)
-        if self.trial.qdisc == "cake":  # it pauses after a packet, by the packet's length
+        if self.trial.qdisc == "cake":  # it pauses after a packet, for as long as the packet takes
             return bandwidth_after_burst(self.wire, 0)
         return self.wire.bandwidth_kbps
 
     @cached_property
     def retransmissions(self) -> tuple[Retransmission, ...]:
-        """All retransmissions, with their causes where they are known."""
-        explained = []
+        """All retransmissions. Each has its cause, if the cause is known."""
+        with_causes = []
         for sent in explain_retransmissions(self.wire, self.arp_wait_ms):
             if sent.cause is None and self.trial.disorder:
                 sent = replace(sent, cause=self.trial.disorder)
-            explained.append(sent)
-        return tuple(explained)
+            with_causes.append(sent)
+        return tuple(with_causes)
 
     @property
     def arp_wait_ms(self) -> float:
@@ -235,14 +242,16 @@ class Observed:
 
     @property
     def flight_bytes(self) -> int | None:
-        """Size of the server's messages up to its Finished; None where it is not known."""
+        """The bytes of the server's messages up to its Finished; None where they are not known."""
         if "tls" in self.report:
             return sum(self.report["tls"]["flight"])
-        return self.messages.flight_bytes or None if self.messages else None
+        if self.messages is None:
+            return None
+        return self.messages.flight_bytes or None
 
     @property
     def window_after_handshake(self) -> int | None:
-        """The window by TCP_INFO, when the client's Finished had arrived."""
+        """The server's window by TCP_INFO, when the client's Finished had arrived."""
         if "tls" in self.report:
             return self.report["tls"]["window"]
         if not self.messages or not self.messages.flight_bytes:
@@ -258,15 +267,15 @@ class Observed:
 
     @property
     def may_wait(self) -> bool:
-        """Whether a response may leave later than it is written: after tickets, or paced."""
+        """Whether a response may leave later than it is written: after tickets, or with pacing."""
         return "tls" in self.report or self.is_paced
 
     @property
     def latency_ms(self) -> float | None:
-        """T_ACK − T_Res1 by the server; by the packets where the server reports nothing.
+        """T_ACK − T_Res1, by the server's report or by the packets.
 
-        Also by the packets where the response waited, for tickets or pacing, and the server noticed
-        late that it had left.
+        The packets decide where the server reports nothing. They also decide where the response
+        waited for tickets or pacing, and the server noticed too late that it had left.
         """
         reported = self.report.get("latency_ms")
         wire = self.exchange.latency_ms if self.exchange is not None else None
@@ -279,7 +288,7 @@ class Observed:
 
     @cached_property
     def response_flights(self) -> list[list[Segment]]:
-        """The flights in which the response left, the last one of the connection."""
+        """The flights in which the response left, which is the connection's last one."""
         if self.messages is not None:
             return split_into_flights(self.wire.at_server, self.messages.start, self.messages.end)
         size = wire_bytes(self.report)
@@ -291,13 +300,15 @@ class Observed:
 
     @cached_property
     def upload_first_flight(self) -> int | None:
-        """Segments of requests with a body before the first acknowledgement of any; None without.
+        """How many data segments the client sent before the first acknowledgement of any.
+
+        None where requests have no body.
         """
         return len(upload_flight(self.wire)) if self.trial.request_bytes else None
 
     @cached_property
     def request_flights(self) -> list[list[Segment]]:
-        """The flights in which the last request left; [] for one without a body."""
+        """The flights in which the last request left; [] for a request without a body."""
         if not self.trial.request_bytes:
             return []
         size = self.trial.request_bytes + self.report.get("request_bytes", 0)
@@ -307,28 +318,32 @@ class Observed:
 
     @property
     def retransmission_cause(self) -> str:
-        """Why data or the handshake was retransmitted although nothing was lost; "" if it was not.
+        """Why data or the handshake was retransmitted although nothing was lost.
+
+        "" where nothing was retransmitted without a loss.
         """
-        # Retransmitted FINs and requests do not count: they come after or before all data.
+        # Retransmitted requests and FINs do not count: they come before or after all data.
         counted = self.wire.syns + self.wire.syn_acks + self.wire.retransmissions
         return "; ".join(dict.fromkeys(sent.cause for sent in self.retransmissions
                                        if sent.cause and sent.segment in counted))
 
     @cached_property
     def _paused_writes(self) -> tuple[Segment, ...]:
-        """Single segments, as a timer sends them, that left when the server's back-end answered."""
+        """Segments that look like a timer's, but left when the server's back-end answered."""
         return tuple(segment for segment in self.wire.probes
                      if 0 <= self._after_pause_ms(segment) <= _PAUSE_MS
                      and segment.time_ns < self.wire.first_flight_end_ns)
 
     @property
     def _timer_segments(self) -> tuple[Segment, ...]:
-        """Segments of the first flight that left after both writes, so that a timer sent them."""
+        """Segments of the first flight that a timer sent, since they left after both writes."""
         return tuple(segment for segment in self.wire.first_flight
                      if self._after_pause_ms(segment) > _PAUSE_MS)
 
     def _after_pause_ms(self, segment: Segment) -> float:
-        """How long after the back-end's answer a segment left; negative if before, or without one.
+        """How long after the back-end's answer a segment left.
+
+        Negative where it left before the answer, or where there is no pause.
         """
         start_ns = self.wire.response_start_ns
         if not self.trial.gap_ms or start_ns is None:
@@ -339,9 +354,10 @@ class Observed:
 
     @property
     def queue_drops(self) -> int | None:
-        """Packets to the client that the queue dropped.
+        """How many packets to the client the queue dropped.
 
-        Without counters: all lost packets, or None with random loss.
+        Without counters, these are all lost packets. With random loss, they are then not known:
+        None.
         """
         if self.drops:
             return self._htb_drops[0] if self._htb_drops else self.drops["to_client"]["queue"]
@@ -349,16 +365,17 @@ class Observed:
 
     @property
     def random_drops(self) -> int | None:
-        """Packets to the client that were lost at random; None without counters."""
+        """How many packets to the client were lost at random; None without counters."""
         if not self.drops:
             return None
         return self._htb_drops[1] if self._htb_drops else self.drops["to_client"]["random"]
 
     @property
     def _htb_drops(self) -> tuple[int, int] | None:
-        """Drops by the queue and at random, by the packets, since HTB's netem counts them together.
+        """How many packets to the client the queue dropped, and how many were lost at random.
 
-        None where the counters distinguish them, or packets are not judged one by one.
+        The packets show it where HTB shapes, since netem then counts both together. None where the
+        counters distinguish the two, or packets are not judged one by one.
         """
         if not (self.trial.htb_burst_bytes and self.trial.loss_percent and self.path):
             return None
@@ -367,7 +384,7 @@ class Observed:
 
     @property
     def uplink_queue_drops(self) -> int | None:
-        """Packets to the server that the queue dropped."""
+        """How many packets to the server the queue dropped."""
         return self.drops["to_server"]["queue"] if self.drops else len(self.wire.lost_to_server)
 
     @property
@@ -388,8 +405,8 @@ class Observed:
     def shows_causes(self) -> bool:
         """Whether the packets explain when each data packet has to leave.
 
-        They do not where the sender paces, nor with a user's own server. A patched kernel may have
-        timers of its own: SUSS, for example, has one that paces slow start.
+        They do not where the sender paces, nor with a user's own server, nor with a patched kernel,
+        which may have other timers: SUSS, for example, paces slow start by one.
         """
         trial = self.trial
         return (self.path is not None and self.exchange is not None and self.tick_ns > 0
@@ -397,7 +414,7 @@ class Observed:
 
     @cached_property
     def uncaused(self) -> tuple[Segment, ...]:
-        """Data segments that left without a cause at their host."""
+        """Data segments that left although nothing at their host caused it."""
         if not self.shows_causes:
             return ()
         trial = self.trial

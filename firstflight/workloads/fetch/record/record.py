@@ -1,6 +1,7 @@
-"""The record of a fetch: what is measured of a trial, column by column.
+"""Record: what is measured of a fetch, column by column.
 
-The columns that are a metric have its words as well, so that a metric stands in this file alone.
+A column that is a metric of figures has the metric's words, too. So a new metric changes only this
+file.
 """
 
 from __future__ import annotations
@@ -17,12 +18,14 @@ from firstflight.runs.results.records import metric
 from firstflight.setting.tcp import BY_KERNEL
 from firstflight.workloads.fetch.trial import Trial
 
-# The reader of scenarios loads this file for the names of the metrics, and nothing that judges.
+# The reader of scenarios imports this module for the names of metrics. So it imports no module that
+# judges.
 if TYPE_CHECKING:
     from firstflight.net.segments import Segment
     from firstflight.workloads.fetch.record.evidence import Evidence
 
-MOST_LISTED = 8  # flights; the ninth of slow start would have 256 times the initial window
+# Flights whose sizes a record lists. The ninth of slow start would have 256 initial windows.
+MOST_LISTED = 8
 
 
 @dataclass(frozen=True)
@@ -150,25 +153,27 @@ class Record(records.Record):
         "round trips of the request", head="round trips of the request",
         label="round trips of the request")
     upload_flights: str = ""
+
     COMPARED: ClassVar[str] = "total_ms"
     PATTERNS: ClassVar[dict[str, str]] = dict.fromkeys(
         ("response_flights", "upload_flights"), r"(\d{1,9}(\+\d{1,9})*(\+…)?)?")
 
     def validate(self) -> None:
+        """Raise ValueError where values of a stored record contradict each other."""
         if self.counts and self.total_ms is None:
             raise ValueError("it counts, and has no total_ms")
         if self.trial.weight < 0:
             raise ValueError("its weight is below 0")
 
 
-# In fewer flights BBR has not left STARTUP and DRAIN, before which it draws nothing.
+# BBR draws a random number when it leaves STARTUP and DRAIN, which takes more flights than these.
 BBR_FLIGHTS = 5
 
 
 def is_one_draw(record: Record) -> bool:
-    """Whether another RTT in its cell, by microseconds, may give quite another time.
+    """Whether the trial may take quite another time if its RTT differs by a few microseconds.
 
-    Cells with random losses or jitter have repeats of their own, and so have populations.
+    A trial with random losses or jitter, or of a population, does not count: it has repeats anyway.
     """
     trial = record.trial
     if trial.is_random or trial.part:
@@ -182,24 +187,27 @@ METRICS = records.metrics(Record)
 
 
 def own_window(records: Iterable[Record]) -> str:
-    """How to name a window that no route sets, such as "kernel's default (10)"; "" where one does.
+    """How to name a window that no route sets, such as "kernel's default (10)".
 
-    In brackets is what TCP reported.
+    In brackets is what TCP reported. "" where a route sets the window in all records.
     """
-    own = [record for record in records if record.trial.window_by == BY_KERNEL]
-    seen = sorted({record.seen_initcwnd for record in own if record.seen_initcwnd})
-    return "kernel's default" + (f" ({', '.join(map(str, seen))})" if seen else "") if own else ""
+    by_kernel = [record for record in records if record.trial.window_by == BY_KERNEL]
+    if not by_kernel:
+        return ""
+    reported = sorted({record.seen_initcwnd for record in by_kernel if record.seen_initcwnd})
+    windows = f" ({', '.join(map(str, reported))})" if reported else ""
+    return f"kernel's default{windows}"
 
 
 def quantity(name: str) -> Quantity:
-    """The metric of that name, or the other quantity. Raises KeyError where there is none."""
+    """The metric of that name, or else the quantity. Raises KeyError where there is none."""
     return METRICS.get(name) or quantities.quantity(name)
 
 
 def record_of(evidence: Evidence) -> Record:
-    """What was measured, by what the client and the server reported, the packets and the model.
+    """The record of a transfer that succeeded, without a verdict.
 
-    It is that of a transfer that succeeded, without a verdict.
+    It has what the client, the server, the packets and the model say.
     """
     fetch, report, early = evidence.fetch, evidence.report, evidence.early
     total_ms = fetch.get("total_ms")
@@ -230,9 +238,10 @@ def record_of(evidence: Evidence) -> Record:
 
 
 def _with_packets(reported: Record, evidence: Evidence) -> Record:
-    """The record with the columns that are read off the packets."""
+    """The record with the columns that follow from the packets."""
     from firstflight.workloads.fetch.record.limits import limit_of, offered_to, segments_of
-    wire, windows = evidence.wire, offered_to(evidence)
+    wire = evidence.wire
+    windows = offered_to(evidence)
     return replace(
         reported,
         wire_latency_ms=wire.latency_ms,

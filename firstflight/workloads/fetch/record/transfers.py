@@ -1,4 +1,4 @@
-"""A trial as the model's Transfer, measured or not."""
+"""Makes the model's Transfer of a trial, which need not be measured yet."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from firstflight.testbed.hosts.tls_records import (RECORD_OVERHEAD_BYTES, flight
 from firstflight.testbed.messages import Response
 from firstflight.workloads.fetch.trial import Trial
 
-# Sizes on the wire of curl's and server.py's messages. A server that resumes a session sends only
-# hello, Finished and one ticket. HELLO_BYTES: by whether OpenSSL is 3.5 or newer (SHA-384), and by
-# key exchange.
+# Sizes on the wire of TLS's messages. The client's hello depends on whether OpenSSL is 3.5 or newer
+# (SHA-384), and on the key exchange.
 HELLO_BYTES = {(False, "x25519"): 240, (True, "x25519"): 241, (True, "x25519mlkem768"): 1417}
 FINISHED_BYTES, OWN_TICKET_BYTES = 80, 255
-# Sizes of server.py's headers and curl's request without the digits of the response's size.
-# CLOSE_BYTES: both are shorter without "Connection: close", before another response follows.
 WRITTEN_AT_ONCE_BYTES = 1 << 16  # by curl: MAX_INITIAL_POST_SIZE, UPLOADBUFFER_DEFAULT
-HEADER_BYTES, REQUEST_BYTES, CLOSE_BYTES = 56, 91, 19
+# Sizes of server.py's headers and of curl's request, without the digits of the response's size.
+HEADER_BYTES, REQUEST_BYTES = 56, 91
+CLOSE_BYTES = 19  # "Connection: close", which both lack on a connection of several responses
 
 
 def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, request_bytes: int,
@@ -29,8 +28,8 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
                 ) -> Transfer:
     """A trial as the model's Transfer.
 
-    sysctls: the scenario's. header_bytes, request_bytes: of HTTP, before TLS. secure, writes: with
-    TLS the handshake, and the records of the response.
+    sysctls: the scenario's. header_bytes, request_bytes: the sizes of HTTP's messages, before TLS.
+    With TLS, secure is the handshake, and writes are the sizes of the response's records.
     """
     settings = trial.with_buffers(sysctls)
     of_hosts = trial.host_settings(sysctls)
@@ -62,20 +61,21 @@ def transfer_of(trial: Trial, sysctls: Mapping[str, str], header_bytes: int, req
 def upload_writes(head_bytes: int, body_bytes: int) -> tuple[int, ...]:
     """The writes of a request with a body, as curl has them; () without a body.
 
-    A body of less than 64 kB leaves with the head, a longer one after it in parts of 64 kB.
+    A body of less than 64 KiB is written with the head. A longer one is written after the head, in
+    parts of 64 KiB.
     """
     if not body_bytes:
         return ()
     if body_bytes < WRITTEN_AT_ONCE_BYTES:
         return (head_bytes + body_bytes,)
-    whole, rest = divmod(body_bytes, WRITTEN_AT_ONCE_BYTES)
-    return (head_bytes, *[WRITTEN_AT_ONCE_BYTES] * whole, *([rest] if rest else []))
+    full_writes, rest = divmod(body_bytes, WRITTEN_AT_ONCE_BYTES)
+    return (head_bytes, *[WRITTEN_AT_ONCE_BYTES] * full_writes, *([rest] if rest else []))
 
 
 def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
-    """The Transfer of a trial that was not measured: plain HTTP, or TLS with a new session.
+    """The Transfer of a trial that was not measured, over plain HTTP or TLS with a new session.
 
-    All earlier responses have the size of the first.
+    All earlier responses have the size of the first one.
     """
     head_bytes = header_bytes(trial)
     request_bytes = head_bytes + REQUEST_BYTES - HEADER_BYTES
@@ -97,9 +97,9 @@ def computed(trial: Trial, sysctls: Mapping[str, str]) -> Transfer:
 
 
 def more_digits(trial: Trial) -> int:
-    """By how many bytes the earlier request, and the headers of its answer, exceed the last ones.
+    """How many bytes an earlier request has more than the measured one; negative for fewer.
 
-    Both contain the response's size in digits.
+    The headers of the responses differ by as many: both contain the response's size in digits.
     """
     return len(str(trial.before[0])) - len(str(trial.response_bytes))
 
@@ -123,7 +123,7 @@ def flight_writes(trial: Trial) -> tuple[int, ...]:
 
 
 def is_computable(trial: Trial) -> bool:
-    """Whether `computed` covers everything that affects the trial."""
+    """Whether computed() covers everything that affects the trial."""
     return not (trial.resumed or trial.gap_ms or trial.before or trial.head
                 or trial.send_buffer_bytes)
 

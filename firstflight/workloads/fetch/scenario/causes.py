@@ -1,7 +1,7 @@
-"""Causes: the defects and habits of a published set-up, which a scenario switches on in turn.
+"""Causes: the defects and habits of a published set-up, which a scenario switches on one by one.
 
-A scenario with [as_published] measures the published numbers of another scenario again, with one
-more cause at each level; docs/examples/as_published.toml is an example.
+A scenario with [as_published] measures the published numbers of another scenario again. Each of its
+levels has one more cause. docs/examples/as_published.toml is an example.
 """
 
 from __future__ import annotations
@@ -18,29 +18,33 @@ from firstflight.runs.schema import key
 from firstflight.workloads.fetch.scenario.sweep import Sweep
 
 CODE, KERNEL, CALIBRATED, INFERRED = "code", "kernel", "calibrated", "inferred"
-# From certain to merely fitting; code and kernel count as one group.
+# How causes are known, from certain to merely fitting. Code and kernel are one group.
 GROUPS = ("code and kernel alone", "with what is calibrated", "with what is inferred")
 GROUP_OF = {CODE: 0, KERNEL: 0, CALIBRATED: 1, INFERRED: 2}
-# The tables that an explanation takes over from the scenario that it explains.
+# The tables that a scenario with [as_published] takes over from the scenario that it explains.
 _TAKEN = ("defaults", "sweep", "axis", "figure", "claim", "raw")
 
 
 @dataclass(frozen=True)
 class ClockReading:
-    """How a set-up's script took the times that it published; by default as they are."""
+    """How the script of a set-up took the times that were published.
 
-    # The time of programs that ran inside the measured time; added by calculation.
+    By default it took them as a trial has them.
+    """
+
+    # The time of programs that ran inside the measured time. It is added to a trial's time.
     process_ms: float = 0.0
     failed_ms: float = 0.0  # the reported time of a fetch that could not connect; 0 for none
     truncated: bool = False  # published numbers are truncated to whole ones, not rounded
 
 
 READINGS = tuple(field.name for field in fields(ClockReading))
-SWITCHABLE = (*SWEPT[2:], *READINGS)  # all but RTT and bandwidth, which place a published number
+# What a cause may set. SWEPT begins with RTT and bandwidth, by which a published number is found.
+SWITCHABLE = (*SWEPT[2:], *READINGS)
 
 
 def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
-    """What a cause sets, by name. Raises UsageError."""
+    """The names and values of the parameters that a cause sets. Raises UsageError."""
     if not isinstance(value, dict) or not value:
         raise UsageError(f"{where} has to be a table like {{htb_burst_bytes = 15360}}")
     schema.known_keys(value, SWITCHABLE, where)
@@ -53,7 +57,7 @@ def _switched(value: object, where: str) -> tuple[tuple[str, Any], ...]:
 
 @dataclass(frozen=True)
 class Cause:
-    """One cause of the published numbers; docs/REFERENCE.md describes its keys."""
+    """One cause of the published numbers. docs/REFERENCE.md describes its keys."""
 
     name: str
     says: str
@@ -63,20 +67,20 @@ class Cause:
     sweeps: tuple[str, ...] = ()
 
     def switch_on(self, sweep: Sweep) -> Sweep:
-        """The sweep with this cause switched on."""
+        """The sweep with the parameters of this cause; the same sweep where it has no effect."""
         if self.sweeps and sweep.name not in self.sweeps:
             return sweep
         lists = {name: (value,) for name, value in self.switches if name not in READINGS}
         return sweep.with_lists(**lists)
 
     def change_reading(self, reading: ClockReading) -> ClockReading:
-        """The reading with this cause switched on."""
+        """The reading of the clock with this cause switched on."""
         values = {name: value for name, value in self.switches if name in READINGS}
         return replace(reading, **values)
 
     @property
     def in_words(self) -> str:
-        """The parameters that it sets, such as "qdisc = fq in one_sweep"."""
+        """What the cause sets, such as "qdisc = fq in one_sweep"."""
         switched = ", ".join(f"{name} = {'true' if value is True else plain(value)}"
                          for name, value in self.switches)
         return switched + (f" in {', '.join(self.sweeps)}" if self.sweeps else "")
@@ -84,7 +88,10 @@ class Cause:
 
 @dataclass(frozen=True)
 class AsPublished:
-    """The reproduction that is explained, and when a number agrees (docs/REFERENCE.md)."""
+    """The table [as_published]: which scenario is explained, and when a number agrees.
+
+    docs/REFERENCE.md describes its keys.
+    """
 
     of: str = key(reader=schema.file_name)
     within_percent: float = key(quantity="within")
@@ -95,30 +102,30 @@ class AsPublished:
 
 @dataclass(frozen=True)
 class Level:
-    """The sweeps with some causes switched on, and how their times are read."""
+    """The sweeps with some causes switched on, and how the clock is read."""
 
-    cause: Cause | None  # the last one switched on; None at the first level, the clean run
+    cause: Cause | None  # the last cause switched on; None for the first level, without a cause
     sweeps: tuple[Sweep, ...]
     reading: ClockReading
 
 
 def levels(sweeps: tuple[Sweep, ...], causes: Iterable[Cause]) -> list[Level]:
-    """The clean run, then a level for each cause, with all causes before it."""
-    levels = [Level(None, sweeps, ClockReading())]
+    """A level without a cause, then one for each cause, with this cause and all before it."""
+    result = [Level(None, sweeps, ClockReading())]
     for cause in causes:
-        last = levels[-1]
-        levels.append(Level(cause, tuple(map(cause.switch_on, last.sweeps)),
-                            cause.change_reading(last.reading)))
-    return levels
+        last = result[-1]
+        result.append(Level(cause, sweeps=tuple(map(cause.switch_on, last.sweeps)),
+                            reading=cause.change_reading(last.reading)))
+    return result
 
 
 # Reading a file --------------------------------------------------------------------
 
 def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
-    """A scenario's tables; with [as_published] merged with those of the scenario that it explains.
+    """The tables of a scenario file, completed if it has [as_published].
 
-    Of that scenario it takes the figures with something published, and their sweeps. Raises
-    UsageError.
+    Then the tables of the scenario that it explains are taken over, but only the figures with
+    something published, and the sweeps of these figures. Raises UsageError.
     """
     if "as_published" not in raw:
         if "cause" in raw:
@@ -133,7 +140,7 @@ def merged(raw: Mapping[str, object], where: str) -> dict[str, object]:
         raise UsageError(f"{where}: [as_published]: of: {other_name} has no [[sweep]] of single"
                          " fetches, so that causes cannot change its set-up")
 
-    taken = {**{name: other[name] for name in _TAKEN if name in other}, **raw}
+    taken = {name: other[name] for name in _TAKEN if name in other} | dict(raw)
     taken["defaults"] = {**other.get("defaults", {}), **schema.table(raw, "defaults", where)}
     claimed = [claim.get("figure") for claim in schema.as_tables(taken, "claim", where)]
     figures = [figure for figure in schema.as_tables(taken, "figure", where)
@@ -158,9 +165,9 @@ def read_causes(raw: Mapping[str, object], sweeps: Iterable[Sweep], where: str
     for cause in causes:
         for name in cause.sweeps:
             schema.one_of(name, names, f'{where}: [[cause]] "{cause.name}": sweeps')
-    for cause, after in zip(causes, causes[1:]):
-        if GROUP_OF[after.known] < GROUP_OF[cause.known]:
-            raise UsageError(f'{where}: [[cause]] "{after.name}": known = "{after.known}" stands'
+    for cause, later in zip(causes, causes[1:]):
+        if GROUP_OF[later.known] < GROUP_OF[cause.known]:
+            raise UsageError(f'{where}: [[cause]] "{later.name}": known = "{later.known}" stands'
                              f' behind one that is {cause.known}; code and kernel come first, then'
                              " calibrated, then inferred")
 

@@ -23,25 +23,26 @@ from firstflight.workloads.fetch.scenario.scenario import (JOINT, OF_BARS, OF_TR
                                                            Scenario, read_published)
 from firstflight.workloads.fetch.scenario.sweep import Sweep, Value
 
-COLUMNS = (*METRICS, "initcwnd")  # of trials, which a claim may compare
-LOST = "lost_segments"  # below the metric of a figure of kernels
-# Other charts of the samples behind bars (workloads.fetch.figures.bars.CHARTS).
+COLUMNS = (*METRICS, "initcwnd")  # the columns of trials that a claim may compare
+LOST = "lost_segments"  # the second metric of a figure of kernels, below its own metric
+# Further charts of the samples behind bars (workloads.fetch.figures.bars.CHARTS).
 ALSO = ("ccdf",)
-_DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")  # of figures of a population
+# The kinds of figures of a population, and the quantities of their buckets.
+_DRAWN_KINDS = ("improvement", "window_sweep", "percentiles")
 _DRAWN_BY = ("rtt_ms", "bandwidth_kbps", "bdp_bytes", "response_segments")
 
 
 @dataclass(frozen=True)
 class FetchFigureKind(FigureKind[Scenario, Figure]):
-    """What a figure of one kind has to have, and what it is for."""
+    """One kind of figure: what a figure of this kind has to have, and what it is for."""
 
-    is_answer: bool = False  # whether its sentence answers the question of the run
-    # Whether its published file has levels by panel and bucket, which `check` looks at.
+    is_answer: bool = False  # whether the figure's sentence answers the question of the run
+    # Whether its published file has levels by panel and bucket. Then `check` reads the file.
     has_levels: bool = False
 
     @property
     def is_of_pairs(self) -> bool:
-        """Whether it compares exactly two windows."""
+        """Whether a figure of this kind compares exactly two windows."""
         return self.windows == PAIR
 
 
@@ -89,7 +90,7 @@ def _check_figure(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def _check_quantities(figure: Figure, kind: FetchFigureKind, where: str) -> None:
-    """Check that the figure's quantities go together. Raises UsageError."""
+    """Check that the quantities of a figure may stand together. Raises UsageError."""
     if figure.is_of_windows and kind.by != figure.by:
         of_windows = next(name for name, other in FIGURES.items() if other.by == figure.by)
         raise UsageError(f'{where}: by = "{figure.by}" needs kind = "{of_windows}"')
@@ -100,7 +101,7 @@ def _check_quantities(figure: Figure, kind: FetchFigureKind, where: str) -> None
 
 
 def _labels(scenario: Scenario, figure: Figure) -> Sequence[str]:
-    """The labels of a figure's bars; for a population the published ones."""
+    """The labels of a figure's bars. For a population they are those of the published bars."""
     population = scenario.population(figure.sweep)
     if population is None:
         return scenario.axis_of(figure).labels
@@ -117,18 +118,23 @@ def _check_windows(figure: Figure, windows: Iterable[int], where: str) -> None:
 
 
 def _check_groups(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check a figure with a group of bars for each value of `by`. Raises UsageError."""
     _check_swept(scenario, figure, where)
     _check_buckets(scenario, figure, where)
 
 
 def _check_window_map(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check a map of the windows that suffice. Raises UsageError."""
     if not figure.down:
         raise UsageError(f"{where}: down is missing")
     _check_swept(scenario, figure, where)
 
 
 def _check_points(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Check that each value of `by`, with each of `down` if there is one, is one cell."""
+    """Check that each value of `by`, with each of `down` if there is one, has one cell.
+
+    Raises UsageError.
+    """
     _check_swept(scenario, figure, where)
     points = scenario.sweep(figure.sweep).counted(*filter(None, (figure.by, figure.down)))
     if max(points.values()) > 1:
@@ -137,7 +143,7 @@ def _check_points(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Check that the values of `by` are numbers, with one cell each."""
+    """Check that the values of `by` are numbers, with one cell each. Raises UsageError."""
     _check_swept(scenario, figure, where)
     sweep = scenario.sweep(figure.sweep)
     values = [value for value, in sweep.counted(figure.by)]
@@ -153,7 +159,10 @@ def _check_numbers(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Check that each kernel is one cell for each value of `by`, and that published is of these."""
+    """Check that each kernel has one cell for each value of `by`, and that these are published.
+
+    Raises UsageError.
+    """
     _check_swept(scenario, figure, where)
     sweep = scenario.sweep(figure.sweep)
     if figure.by in KERNEL:
@@ -170,7 +179,10 @@ def _check_kernels(scenario: Scenario, figure: Figure, where: str) -> None:
 
 def _check_levels(figure: Figure, panels: Iterable[str], buckets: Sequence[str], where: str
                   ) -> None:
-    """Check that all that is published has a place in the figure. Raises UsageError."""
+    """Check that the figure shows each published value. Raises UsageError.
+
+    panels, buckets: those of the figure.
+    """
     known = read_published(f"{where}: published", lambda: published.levels(figure.published))
     shown = sorted({*panels})
     for panel, bucket in known:
@@ -184,7 +196,10 @@ def panel_of(metric: str, value: Value) -> str:
 
 
 def _check_drawn_figure(figure: Figure, where: str) -> None:
-    """Check a figure of a population: its bars are the published buckets or percentiles."""
+    """Check a figure of a population. Its bars are the published buckets or percentiles.
+
+    Raises UsageError.
+    """
     schema.one_of(figure.kind, _DRAWN_KINDS, f"{where}: kind")
     if figure.is_of_windows:
         return
@@ -208,16 +223,18 @@ def _check_drawn_figure(figure: Figure, where: str) -> None:
 
 
 def _check_swept(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Check that the figure's quantities can be lists of a sweep. Raises UsageError."""
+    """Check that a sweep can vary the figure's quantities. Raises UsageError."""
     for by in filter(None, (figure.by, figure.down)):
         schema.one_of(by, (*SWEPT, "queue_packets"), f"{where}: by")
 
 
 def _check_drawn_only(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Refuse a figure of a sweep whose kind needs a population. Raises UsageError."""
     raise UsageError(f'{where}: a figure of kind "{figure.kind}" needs a [[population]]')
 
 
 def _check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
+    """Check a figure that compares windows in one network. Raises UsageError."""
     sweep = scenario.sweep(figure.sweep)
     if sweep.combination_count() > 1 or figure.weights:
         raise UsageError(f"{where}: compares windows in one network; sweep {sweep.name!r} has"
@@ -225,12 +242,13 @@ def _check_one_network(scenario: Scenario, figure: Figure, where: str) -> None:
 
 
 def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Check that each value of the sweep has a bucket, with one cell unless cells are weighted.
+    """Check that each value of the sweep has a bucket.
 
-    Raises UsageError.
+    A bucket has one cell, or several that are weighted. Raises UsageError.
     """
     if figure.weights == JOINT:
-        return _check_joint(scenario, figure, where)
+        _check_joint(scenario, figure, where)
+        return
 
     sweep = scenario.sweep(figure.sweep)
     counts = sweep.counted(figure.by)
@@ -250,16 +268,19 @@ def _check_buckets(scenario: Scenario, figure: Figure, where: str) -> None:
 
 def _check_same_values(axis: Iterable[Value], sweep: Sweep, by: str, where: str) -> None:
     """Check that the axis has the values of the sweep. Raises UsageError."""
-    shown = list(axis)
+    of_axis = list(axis)
     swept = [value for value, in sweep.counted(by)]
-    if {*shown} != {*swept}:
+    if {*of_axis} != {*swept}:
         raise UsageError(f"{where}: {by}: sweep {sweep.name!r} has {', '.join(map(plain, swept))},"
-                         f" and the [[axis]] has {', '.join(map(plain, shown))}; give the axis the"
-                         " same values, with a label, and a share if it has shares, for each")
+                         f" and the [[axis]] has {', '.join(map(plain, of_axis))}; give the axis"
+                         " the same values, with a label, and a share if it has shares, for each")
 
 
 def _check_joint(scenario: Scenario, figure: Figure, where: str) -> None:
-    """Check a figure by BDP that is weighted by the joint distribution of RTT and bandwidth."""
+    """Check a figure by BDP that is weighted by the joint distribution of RTT and bandwidth.
+
+    Raises UsageError.
+    """
     if figure.by != "bdp_bytes":
         raise UsageError(f'{where}: weights = "{JOINT}" needs by = "bdp_bytes"')
     sweep = scenario.sweep(figure.sweep)
@@ -286,7 +307,9 @@ def check_joint_labels(scenario: Scenario, where: str) -> None:
 
 # The kinds ---------------------------------------------------------------------------
 
-PAIR, ALL = (2, 2), (1, 2)  # exactly two windows; those of the sweep, the baseline named
+# How many windows a figure names, at least and at most: exactly two, or the baseline and perhaps
+# another one, where all windows of the sweep are compared.
+PAIR, ALL = (2, 2), (1, 2)
 FIGURES: dict[str, FetchFigureKind] = {
     "improvement": FetchFigureKind(_check_buckets, ANY, windows=PAIR, expects=OF_BARS),
     "window_sweep": FetchFigureKind(_check_one_network, "initcwnd", windows=ALL, expects=OF_BARS),

@@ -1,4 +1,4 @@
-"""Read scenario files of kind fetches; workloads.fetch.scenario.figures checks their figures."""
+"""Reads scenario files of kind fetches. workloads.fetch.scenario.figures checks their figures."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from firstflight.workloads.fetch.scenario.users import UserSample
 
 _KEYS = (*HEAD_KEYS, OWN_SERVER, "defaults", "sweep", "axis", "figure", "claim", "cells",
          "one_in", "users", "population", "step", "raw", "as_published", "cause")
-_OF_ONE_SWEEP = ("name", "rtt_ms", "bandwidth_kbps", "pairs")  # not among the defaults
+_OF_ONE_SWEEP = ("name", "rtt_ms", "bandwidth_kbps", "pairs")  # keys that [defaults] cannot have
 
 
 def read_scenario(file: ScenarioFile) -> Scenario:
@@ -48,7 +48,7 @@ def read_scenario(file: ScenarioFile) -> Scenario:
 
 def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object], one_in: int,
             where: str) -> tuple[Sweep, ...]:
-    """The sweeps: grids of one in `one_in` of their networks."""
+    """The [[sweep]]s, each with one in `one_in` of its networks. Raises UsageError."""
     own_server = ""
     if OWN_SERVER in raw:
         table = schema.table(raw, OWN_SERVER, where)
@@ -68,6 +68,7 @@ def _sweeps(raw: Mapping[str, object], defaults: Mapping[str, object], one_in: i
 
 def _users(raw: Mapping[str, object], defaults: Mapping[str, object], where: str
            ) -> UserSample | None:
+    """The sample of [users], None without one. Raises UsageError."""
     if "users" not in raw:
         return None
     return schema.read(UserSample, schema.table(raw, "users", where), f"{where}: [users]",
@@ -76,9 +77,10 @@ def _users(raw: Mapping[str, object], defaults: Mapping[str, object], where: str
 
 def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, object],
                  one_in: int, where: str) -> Populations | None:
-    """The [[population]]s with their [[step]]s, of one in `one_in` clients.
+    """The [[population]]s with their [[step]]s, of one in `one_in` clients; None without any.
 
-    name: of the scenario. A sample of it has the rows of the whole one (ScenarioFile.sampled).
+    name: the scenario's. A sample of a scenario reads the table of the whole scenario
+    (ScenarioFile.sampled). Raises UsageError.
     """
     populations = schema.read_tables(population.Population, raw, "population", where)
     steps = schema.read_tables(population.Cause, raw, "step", where)
@@ -94,17 +96,19 @@ def _template(defaults: Mapping[str, object], where: str) -> Template:
 
 
 def _raw(raw: Mapping[str, object], where: str) -> Raw | None:
+    """The table [raw] with its [[defect]]s, None without one. Raises UsageError."""
     if "raw" not in raw:
         return None
-    table, where = schema.table(raw, "raw", where), f"{where}: [raw]"
-    return schema.read(Raw, table, where, defects=schema.read_tables(
-        Defect, table, "defect", where, called="mark"))
+    table = schema.table(raw, "raw", where)
+    where_raw = f"{where}: [raw]"
+    defects = schema.read_tables(Defect, table, "defect", where_raw, called="mark")
+    return schema.read(Raw, table, where_raw, defects=defects)
 
 
 # Checks of a scenario --------------------------------------------------------------
 
 def _check(scenario: Scenario, where: str) -> None:
-    """Check that each table has what it needs in the others. Raises UsageError."""
+    """Check that each table has what it needs from other tables. Raises UsageError."""
     if not (scenario.sweeps or scenario.drawn or scenario.users):
         raise UsageError(f"{where}: has no [[sweep]], no [[population]] and no [users], so nothing"
                          " to measure")
@@ -126,9 +130,9 @@ def _check_raw(scenario: Scenario, raw: Raw, where: str) -> None:
 
 def _check_images(scenario: Scenario, where: str) -> None:
     """Check that no two figures have one file name. Raises UsageError."""
-    drawn: Counter[str] = Counter()
+    names: Counter[str] = Counter()
     for figure in scenario.figures:
-        drawn.update([figure.name, *(f"{figure.name}_{also}" for also in figure.also)])
-    for name, count in drawn.items():
+        names.update([figure.name, *(f"{figure.name}_{also}" for also in figure.also)])
+    for name, count in names.items():
         if count > 1:
             raise UsageError(f"{where}: [[figure]]: two would be drawn as {name!r}")

@@ -1,4 +1,4 @@
-"""What the flags request for --users. Every command loads this file, so it imports little."""
+"""What flags request for --users. Every command imports this module, so it imports little."""
 
 from __future__ import annotations
 
@@ -7,40 +7,37 @@ from dataclasses import dataclass
 
 from firstflight.setting.kernels import KERNEL
 
-TRIALS = 500  # under each window, if the command line does not say
-WINDOWS = (10, 16, 20, 32)
-LARGEST_WINDOW = 128  # to which the list grows while its largest is the best
-QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")  # that a row may know
-# What the operator of a server chooses: users are measured with each of several values.
+# What is measured if no flag says otherwise.
+TRIALS = 500  # users under each window
+WINDOWS = (10, 16, 20, 32)  # initial windows, in segments
+# While the largest window is the best, a larger one is added, up to this one.
+LARGEST_WINDOW = 128
+QUANTITY_NAMES = ("rtt_ms", "bandwidth_kbps", "response_bytes")  # what a row of a log may have
+# What the operator of a server chooses. It may have several values: users are measured with each.
 CHOSEN = (*KERNEL, "congestion_control")
 
 
 @dataclass(frozen=True)
 class RttField:
-    """Which field of a log is the round-trip time, and its unit: µs or ms.
+    """Which field of a log's lines is the round-trip time: it has a number or a name."""
 
-    number: its place, from 1 on; 0 where it has a name. name: "" where it has a number.
-    """
-
-    number: int
-    unit: str = "µs"
-    name: str = ""
+    number: int  # from 1 on; 0 for a field with a name
+    unit: str = "µs"  # or "ms"
+    name: str = ""  # "" for a field with a number
 
     @property
     def to_ms(self) -> float:
+        """By what a value of the field is multiplied to be in ms."""
         return 1e-3 if self.unit == "µs" else 1.0
 
 
 @dataclass(frozen=True)
 class Requested:
-    """What to measure of the users.
+    """How the users of a log are measured."""
 
-    windows: initial windows. trials: how many users under each. given: values
-    for what the file does not know, by the quantity. defaults: of the network
-    and TCP, by the quantity; several of what the operator chooses (CHOSEN).
-    """
-
-    windows: tuple[int, ...] = WINDOWS
-    trials: int = TRIALS
+    windows: tuple[int, ...] = WINDOWS  # initial windows, in segments
+    trials: int = TRIALS  # how many users are measured under each window
+    # By quantity: the value for users of whom the log does not have it.
     given: Mapping[str, float] | None = None
+    # By quantity: the value of the network or TCP. CHOSEN quantities may have several values.
     defaults: Mapping[str, str | float | tuple[str, ...]] | None = None

@@ -1,4 +1,4 @@
-"""The table of a population: a row for each response, with its network.
+"""Reads and writes the table of a population: a row for each response, with its network.
 
 scenarios/populations/<scenario>.csv.xz has the rows that a scenario measures. Rows of another seed,
 or of the large sample, are drawn by hand (paper/draw.py).
@@ -21,51 +21,49 @@ from firstflight.runs.scenario_file import SCENARIOS
 
 ENDING = ".csv.xz"
 FOLDER = SCENARIOS / "populations"
-MOST_BYTES = 256 << 20  # of an unpacked table; enough for a million rows
+MOST_BYTES = 256 << 20  # of a table when it is unpacked: enough for a million rows
 
 
 class Row(NamedTuple):
-    """A response. Most columns are parameters of its trials (workloads.fetch.trial.Trial).
+    """A response. Most columns are parameters of its trials (workloads.fetch.trial.Trial)."""
 
-    part: the population. key_rtt_ms, key_bandwidth_kbps: decide on the paper's bucket of its
-    client. weight: its share of the population's responses; baseline_weight: in the week of the
-    baseline's window; step_weight: in the steps of causes, where far clients do not tend to have
-    slow links; 0 where the steps do not measure it. bandwidth_kbps: of both ways. loss_percent,
-    seed: 0 without random loss.
-    """
-
-    part: str
+    part: str  # the population
+    # These two decide on the paper's bucket of the client.
     key_rtt_ms: float
     key_bandwidth_kbps: float
+    # Shares of the population's responses: in the week of the experiment's window, in the week of
+    # the baseline's window, and in the steps of causes. In these steps, far clients do not tend to
+    # have slow links. A step's weight is 0 where the steps do not measure the response.
     weight: float
     baseline_weight: float
     step_weight: float
     rtt_ms: float
-    bandwidth_kbps: float
+    bandwidth_kbps: float  # in each direction
     queue_packets: int
-    loss_percent: float
-    seed: int
+    loss_percent: float  # 0 without random loss
+    seed: int  # 0 without random loss
     response_bytes: int
     earlier_bytes: int
     burst_bytes: int
     gap_ms: float
 
-
     @property
     def client(self) -> tuple[float, float]:
-        """What all responses of a client share, and no others: the values of its buckets."""
+        """The two values that decide on the client's bucket. No two clients have the same ones."""
         return self.key_rtt_ms, self.key_bandwidth_kbps
 
 
 COLUMNS = Row._fields
 _WHOLE = ("queue_packets", "seed", "response_bytes", "earlier_bytes", "burst_bytes")
+# Columns whose values have to lie within the bounds of their quantities.
 _CHECKED = ("rtt_ms", "bandwidth_kbps", "gap_ms", "loss_percent", "response_bytes")
 
 
 def path_of(name: str, full: bool = False, seed: int = 1) -> Path:
-    """The path of a scenario's table."""
-    return FOLDER / (name + ("_full" if full else "") + (f"_seed{seed}" if seed != 1 else "")
-                     + ENDING)
+    """The path of a scenario's table. full: that of the large sample."""
+    size = "_full" if full else ""
+    of_seed = f"_seed{seed}" if seed != 1 else ""
+    return FOLDER / f"{name}{size}{of_seed}{ENDING}"
 
 
 def joint_path_of(name: str, datacenter: str) -> Path:
@@ -85,9 +83,11 @@ def read(path: Path) -> tuple[Row, ...]:
 
 def _row(line: Sequence[str], where: str) -> Row:
     """A row of the table, from the cells of a line. Raises UsageError that begins with `where`."""
+    part, *cells = line
     try:
-        row = Row(line[0], *(int(cell) if name in _WHOLE else float(cell)  # type: ignore[arg-type]
-                             for name, cell in zip(COLUMNS[1:], line[1:])))
+        numbers = [int(cell) if name in _WHOLE else float(cell)
+                   for name, cell in zip(COLUMNS[1:], cells)]
+        row = Row(part, *numbers)  # type: ignore[arg-type]
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
     for name in _CHECKED:
@@ -96,14 +96,17 @@ def _row(line: Sequence[str], where: str) -> Row:
 
 
 def of_every_nth_client(drawn: Sequence[Row], n: int) -> list[Row]:
-    """All rows of the first client, and of every n-th one after it; in the order of the rows."""
+    """All rows of the first client and of every n-th client after it, in their order."""
     clients = list(dict.fromkeys(row.client for row in drawn))
-    measured = {*clients[::n]}
-    return [row for row in drawn if row.client in measured]
+    kept = {*clients[::n]}
+    return [row for row in drawn if row.client in kept]
 
 
 def table(path: Path) -> list[list[str]]:
-    """The lines of a compressed CSV, with equal numbers of cells. Raises UsageError if damaged."""
+    """The lines of a compressed CSV, each with the same number of cells.
+
+    Raises UsageError where the file is damaged.
+    """
     try:
         with reading.opened(path) as file:
             decompressor = lzma.LZMADecompressor()

@@ -34,13 +34,16 @@ _BY = schema.word(BUCKETED)
 _METRIC = schema.word(tuple(METRICS))
 
 
-# What claims expect of bars, and of trials (figures of steps and levels).
+# What claims may expect of bars, and of the trials of figures of steps and levels.
 OF_BARS, OF_TRIALS = (LESS, MORE, ALIKE, MOST), (AT_MOST, MORE_WHERE)
 
 
 @dataclass(frozen=True)
 class Axis:
-    """The buckets of one quantity. labels: by default the values; shares_percent: () for none."""
+    """The buckets of one quantity.
+
+    labels: by default the values; shares_percent: () for none.
+    """
 
     by: str = key(reader=_BY)
     values: tuple[Value, ...] = key(quantity_in="by")
@@ -64,9 +67,11 @@ class Axis:
                              f" {SHARES_TOLERANCE_PERCENT:g}")
 
     def share_percent(self, value: Value) -> float | None:
+        """The share of a value's bucket; None where the axis has no shares."""
         return self.shares_percent[self.values.index(value)] if self.shares_percent else None
 
     def label(self, value: Value) -> str:
+        """The label of a value's bucket."""
         return self.labels[self.values.index(value)]
 
 
@@ -85,7 +90,7 @@ class Claim(claims.Claim):
     within: None = key(None, absent=True)
 
     def check(self, where: str) -> None:
-        """Check that only the most of all bars is beside a published number. Raises UsageError."""
+        """Check that only a claim on the largest bar has a published number. Raises UsageError."""
         super().check(where)
         if self.published is not None and self.expects != MOST:
             raise UsageError(f'{where}: published goes with expects = "{MOST}" on fetches')
@@ -96,14 +101,14 @@ class Figure(figure_kinds.Figure):
     """One figure: which trials it shows, and what it is compared with.
 
     kind: of workloads.fetch.scenario.figures.FIGURES.
-    by: the quantity of its buckets. down: that of the rows of a map, or of the lines of steps
-        instead of windows; "" for none.
+    by: the quantity of its buckets.
+    down: that of the rows of a map, or of the lines of steps instead of windows; "" for none.
     windows: the baseline alone for kinds that compare all windows.
     weights: the quantity over which each bucket is averaged, by the shares of its axis; or JOINT;
         "" for one cell a bucket.
     also: names of further charts.
-    published, panel: a file in paper/ and the panel in it, "" for none. percent_of: OF_BASELINE or
-        OF_EXPERIMENT, for the published percentages.
+    published, panel: a file in paper/ and the panel in it, "" for none.
+    percent_of: OF_BASELINE or OF_EXPERIMENT, for the published percentages.
     held_out: no parameter of the scenario was chosen by the published values.
     bandwidth_at_most_kbps: of a population, only clients up to this bandwidth; 0 for all.
     other_windows: the run compared other windows than the published ones; then the published file
@@ -127,6 +132,7 @@ class Figure(figure_kinds.Figure):
 
     @property
     def baseline_initcwnd(self) -> int:
+        """The window with which the figure compares others."""
         return self.windows[0]
 
     @property
@@ -136,22 +142,22 @@ class Figure(figure_kinds.Figure):
 
     @property
     def is_published(self) -> bool:
-        """Whether its bars have published values."""
+        """Whether the figure's bars have published values."""
         return bool(self.published) and not self.other_windows
 
     @property
     def is_of_windows(self) -> bool:
-        """Whether its bars are windows."""
+        """Whether each bar of the figure is a window."""
         return self.by == "initcwnd"
 
 
 @dataclass(frozen=True)
 class Defect:
-    """Published values that cannot be compared: which ones, a mark of one letter, and why."""
+    """Published values that cannot be compared: those of some values of one quantity."""
 
     by: str = key(reader=_BY)
     values: tuple[float, ...] = key(quantity_in="by")
-    mark: str = key()
+    mark: str = key()  # one letter, for the values in a table
     why: str = key()
 
 
@@ -172,36 +178,35 @@ class Raw:
 
 @dataclass(frozen=True)
 class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
-    """One published experiment, or a question: what to measure and which figures to make.
+    """One published experiment, or a question: what to measure and which figures to make."""
 
-    axes: the buckets of its figures. cells: whether every cell is reported first, with reasons.
-    drawn: its populations. users: a sample of a site's own users. raw: published values of single
-    cells. as_published: another scenario, whose published numbers this one explains. None where
-    there is none.
-    """
-
-    axes: tuple[Axis, ...] = ()
-    cells: bool = False
+    axes: tuple[Axis, ...] = ()  # the buckets of the figures
+    cells: bool = False  # whether every cell is reported first, with reasons
     drawn: Populations | None = None
-    users: UserSample | None = None
-    raw: Raw | None = None
+    users: UserSample | None = None  # a site's own users
+    raw: Raw | None = None  # published values of single cells
+    # Another scenario, whose published numbers this scenario explains.
     as_published: AsPublished | None = None
 
     @property
     def levels(self) -> list[tuple[Sweep, ...]]:
-        """The sweeps as they are; with [as_published] also with each more cause switched on."""
+        """The sweeps of each level.
+
+        The first level has the sweeps as they are. With [as_published], each further level has one
+        more cause switched on.
+        """
         switched = self.as_published.causes if self.as_published else ()
         return [level.sweeps for level in causes.levels(self.sweeps, switched)]
 
     @property
     def count(self) -> int:
-        """How many trials there are, at every level."""
-        return (sum(sweep.count for level in self.levels for sweep in level)
-                + sum(more.count for more in (self.users, self.drawn) if more))
+        """How many trials there are on all levels, with those of users and populations."""
+        swept = sum(sweep.count for level in self.levels for sweep in level)
+        return swept + sum(sample.count for sample in (self.users, self.drawn) if sample)
 
     @property
     def is_grid(self) -> bool:
-        """Whether its cells can be compared one by one.
+        """Whether the scenario's cells can be compared one by one.
 
         They cannot in a population, a sample of users, or a set-up with causes.
         """
@@ -212,6 +217,7 @@ class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
         return self.drawn.population(name) if self.drawn else None
 
     def axis(self, by: str) -> Axis | None:
+        """The [[axis]] of a quantity, None without one."""
         return next((axis for axis in self.axes if axis.by == by), None)
 
     def axis_of(self, figure: Figure) -> Axis:
@@ -220,14 +226,17 @@ class Scenario(grammar.Scenario[Sweep, Figure, Claim]):
         if axis is not None and not figure.is_of_windows:
             return axis
         sweep = self.sweep(figure.sweep)
-        values: Iterable[Value] = (
-            sweep.initcwnd if figure.is_of_windows else
-            (value for value, in sweep.counted(figure.by)))
+        values: Iterable[Value] = sweep.initcwnd
+        if not figure.is_of_windows:
+            values = (value for value, in sweep.counted(figure.by))
         return Axis(figure.by, tuple(values))
 
 
 def read_published(where: str, read: Callable[[], T]) -> T:
-    """The content of a file of paper/. Raises UsageError that begins with where it is named."""
+    """The content that `read` returns of a file of paper/.
+
+    Raises UsageError that begins with `where`: the place that names the file.
+    """
     try:
         return read()
     except UsageError as error:

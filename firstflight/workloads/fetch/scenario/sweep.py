@@ -1,6 +1,6 @@
-"""The sweep of single fetches: networks, responses and windows.
+"""Sweep: networks, responses and windows of single fetches.
 
-A sweep has a list of values for each parameter, and a trial for each combination of them.
+A sweep has a list of values for each parameter, and a trial for each combination of values.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from firstflight.setting.together import (check_builtin, check_chains, check_res
 from firstflight.testbed.hosts.tls_records import LEAST_PADDED_BYTES
 from firstflight.workloads.fetch.trial import Trial
 
-Chain = tuple[Any, ...]  # a value for each of CHAIN
 CHAIN = ("signature", "intermediates", "chain_bytes")
+Chain = tuple[Any, ...]  # a value for each parameter of CHAIN
 DRAWN = (*NETWORK, "response_bytes")  # each user, and each row of a population, has its own
 Client = Literal["curl", "libcurl", "wget"]
 CLIENTS = get_args(Client)
 Value = float | str
-CellKey = Trial  # a trial without what varies within a cell: see cell_key
+CellKey = Trial  # a trial without what varies within a cell (cell_key)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -48,17 +48,21 @@ class Sweep(SettingSweep[Trial]):
     NAMES: ClassVar[tuple[str, ...]] = SWEPT
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {"pairs": NETWORK, "chains": CHAIN,
                                                          "kernels": KERNEL}
-    # Of (signature, intermediates, chain_bytes), instead of every combination.
+    # Chains that are measured; () for every combination of the lists of CHAIN.
     chains: tuple[Chain, ...] = key((), reader=rows_of(*CHAIN))
     lists: Lists = lists_of(SWEPT)  # by name, in the order of parameters.SWEPT
     own_server: str = key("", absent=True)
     client: Client
 
     def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+        """The lists with those that follow from them, as the system does."""
         return super().with_followers({"system": (system_for(lists),), **lists})
 
     def check_together(self, where: str) -> None:
-        """Check that values go together, such as bursts of losses and loss. Raises UsageError."""
+        """Check that values may stand together, such as bursts of losses with loss.
+
+        Raises UsageError.
+        """
         super().check_together(where)
         check_earlier_responses(self, where)
         check_upload(self, where)
@@ -86,8 +90,10 @@ class Sweep(SettingSweep[Trial]):
     def counted(self, *names: str) -> Counter[tuple[Value, ...]]:
         """How many cells have each combination of values of these quantities (bucket_value).
 
-        All other quantities have one value while cells are counted; then the count is multiplied.
+        To be fast, only the lists of `kept` have all their values while cells are counted, and the
+        others one. Then the counts are multiplied.
         """
+        # The quantities, and all parameters on which their values depend.
         kept = {*names}
         if not kept.isdisjoint((*NETWORK, "uplink_kbps", "bdp_bytes", "queue_packets")):
             kept.update(NETWORK)
@@ -101,28 +107,33 @@ class Sweep(SettingSweep[Trial]):
                  for name, values in self.lists.items()}
         rows = {name: getattr(self, name)[:1] for name, together in self.TOGETHER.items()
                 if kept.isdisjoint(together)}
-        fewer = replace(self, lists=lists, **rows)
-        times = self.combination_count() // fewer.combination_count()
-        counted: Counter[tuple[Value, ...]] = Counter()
-        for cell in fewer.cells:
-            counted[tuple(bucket_value(name, cell) for name in names)] += times
-        return counted
+        smaller = replace(self, lists=lists, **rows)
+        cells_for_each = self.combination_count() // smaller.combination_count()
+
+        counts: Counter[tuple[Value, ...]] = Counter()
+        for cell in smaller.cells:
+            counts[tuple(bucket_value(name, cell) for name in names)] += cells_for_each
+        return counts
 
     def trials(self, scenario: str, seed: int) -> Iterator[Trial]:
-        """The trials in the order in which they are measured; seed: of the run.
+        """The trials in the order in which they are measured. seed: the run's.
 
-        The windows of one repeat follow each other and have the same random numbers, so that their
-        difference varies far less than either time.
+        The windows of one repeat follow each other and have the same random numbers. So their times
+        differ far less by chance than the times of two repeats.
         """
         for values in self.cell_values():
-            own = self.own_server if values["server"] == OWN else ""
+            own_server = self.own_server if values["server"] == OWN else ""
             for repeat in range(1, self.repeats(values) + 1):
-                own_seed = netem_seed(seed, repeat) if draws_at_random(values) else 0
+                trial_seed = netem_seed(seed, repeat) if draws_at_random(values) else 0
                 for initcwnd in self.initcwnd:
                     yield Trial(scenario=scenario, initcwnd=initcwnd, client=self.client,
-                                repeat=repeat, seed=own_seed, own_server=own, **values)
+                                repeat=repeat, seed=trial_seed, own_server=own_server, **values)
 
     def overridden(self, lists: Lists, where: str = "") -> Sweep:
+        """The sweep with these lists, and with the newer system where one of them needs it.
+
+        Raises UsageError that begins with `where`.
+        """
         if "system" not in lists and system_for({**self.lists, **lists}) == NEWER:
             lists = {**lists, "system": (NEWER,)}
         return super().overridden(lists, where)
@@ -134,20 +145,22 @@ class Sweep(SettingSweep[Trial]):
         """
         if self.pairs:
             raise UsageError(f"{where} has pairs of RTT and bandwidth, and no grid")
-        fewer = {}
+
+        shorter = {}
         for name in NETWORK:
             values = self.lists[name]
+            # Both lists are thinned alike: by the square root.
             count = min(len(values), max(2, round(len(values) / math.sqrt(one_in))))
             last, steps = len(values) - 1, max(1, count - 1)
-            fewer[name] = tuple(values[round(place * last / steps)] for place in range(count))
-        return self.with_lists(**fewer)
+            shorter[name] = tuple(values[round(step * last / steps)] for step in range(count))
+        return self.with_lists(**shorter)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Template(Sweep):
     """What all drawn trials share, from a file's [defaults]: a sweep without network and size.
 
-    Each user, and each row of a population, has its own RTT, bandwidth and size.
+    RTT, bandwidth and size are those of a user, or of a row of a population.
     """
 
     name: str = key("defaults", absent=True)
@@ -160,7 +173,7 @@ class Template(Sweep):
 
     @property
     def fields(self) -> dict[str, Any]:
-        """A trial's fields, except what is drawn, the window and the queue's length."""
+        """The fields of a trial, except DRAWN ones, the window and the queue's length."""
         firsts = {name: values[0] for name, values in self.lists.items()
                   if name not in (*DRAWN, "uplink_kbps", "queue")}
         own_server = self.own_server if firsts["server"] == OWN else ""
@@ -169,15 +182,16 @@ class Template(Sweep):
 
 @lru_cache(maxsize=1 << 16)
 def cell_key(trial: Trial) -> CellKey:
-    """The trial without its window, client, own server, repeat, seed and weight."""
+    """The cell of a trial: the trial without its window, repeat, and all that varies in a cell."""
     return replace(trial, scenario="", initcwnd=0, client="", own_server="", repeat=0, seed=0,
                    weight=1.0, **NOT_DRAWN)
 
 
 def bucket_value(by: str, cell: Any) -> Value:
-    """The value of `by`, a field or "bdp_bytes", that decides on the bucket of a cell.
+    """The value of the quantity `by` that decides on the bucket of a cell.
 
-    cell: anything with the fields of a trial that `by` needs.
+    by: a field of Trial, or "bdp_bytes". cell: a trial, or another object with the fields of a
+    trial from which the value follows.
     """
     if by == "bdp_bytes":
         return float(cell.rtt_ms * cell.bandwidth_kbps / 8)
@@ -188,7 +202,10 @@ def bucket_value(by: str, cell: Any) -> Value:
 # Checks of what is requested together ------------------------------------------------
 
 def check_earlier_responses(requested: Sweep, where: str) -> None:
-    """Check what goes with earlier responses on a connection. Raises UsageError."""
+    """Check what is requested together with earlier responses on a connection.
+
+    Raises UsageError.
+    """
     lists, client = requested.lists, requested.client
     has_kept, has_pause = any(lists["kept"]), any(lists["idle_ms"])
     if has_pause and not all(lists["kept"]):
@@ -209,7 +226,7 @@ def check_earlier_responses(requested: Sweep, where: str) -> None:
 
 
 def check_receive_window(requested: Sweep, where: str) -> None:
-    """Check what goes with a receive window that stays. Raises UsageError."""
+    """Check what is requested together with a receive window that stays. Raises UsageError."""
     lists = requested.lists
     is_possible = (requested.client == "libcurl" and not requested.own
                    and not any(lists["chain_bytes"]))
@@ -296,7 +313,7 @@ def check_server(requested: Sweep, where: str) -> None:
 
 
 def _check_http_2(requested: Sweep, where: str) -> None:
-    """Check what goes with HTTP/2. Raises UsageError."""
+    """Check what is requested together with HTTP/2. Raises UsageError."""
     lists = requested.lists
     if BUILTIN in lists["server"]:
         raise UsageError(f"{where}: the server {BUILTIN} speaks HTTP/1.1 only: use another one"

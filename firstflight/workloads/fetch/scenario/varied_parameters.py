@@ -1,4 +1,4 @@
-"""Varied parameters: the columns that distinguish trials, from the fields of Trial."""
+"""Varied parameters: the fields of Trial in which trials differ, as columns of tables."""
 
 from __future__ import annotations
 
@@ -19,8 +19,9 @@ from firstflight.setting.tcp import BY_KERNEL
 from firstflight.workloads.fetch.scenario.sweep import Sweep
 from firstflight.workloads.fetch.trial import Trial
 
-Requested = tuple[Column, Callable[[Trial], Cell]]
+Requested = tuple[Column, Callable[[Trial], Cell]]  # a column, and a trial's cell in it
 
+# Fields that always have a column, those that never have one, and the first ones in their order.
 _ALWAYS = ("rtt_ms", "bandwidth_kbps", "initcwnd", "response_bytes")
 _NEVER = ("scenario", "seed", *NOT_DRAWN, "own_server", "key_rtt_ms", "key_bandwidth_kbps",
           "weight")
@@ -29,30 +30,31 @@ _FIELDS = sorted((field for field in requested_fields(Trial) if field.name not i
                  key=lambda field: field.name not in _FIRST)
 _ORDER = (*(field.name for field in _FIELDS if field.name not in ("initcwnd", "repeat")),
           "repeat", "initcwnd", "id")
-_places = attrgetter(*_ORDER)  # of a trial, where no words have an order of their own
+_values_in_order = attrgetter(*_ORDER)  # of a trial
 
 
 def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[Requested]:
     """Columns for RTT, bandwidth, window and size, and for each other field that is varied.
 
-    A field is varied where it differs between the trials, or from its default.
+    A field is varied where it differs between the trials, or from its default. without: fields that
+    have no column.
     """
     return [_column(field) for field in _FIELDS if field.name not in without
             and (field.name in _ALWAYS or _varies(field, trials))]
 
 
-def setting_words(trial: Trial, others: Sequence[Trial], differing: bool = False,
+def setting_words(trial: Trial, trials: Sequence[Trial], differing: bool = False,
                   without: Sequence[str] = ()) -> list[str]:
-    """The columns of a trial in words, without its window.
+    """The varied parameters of one of the trials in words, without its window.
 
-    differing: only the columns that distinguish it from the others; [] for one network. without:
-    further columns that are not named.
+    differing: only the parameters in which the trials differ; [] where they differ in none.
+    without: further fields that are not named.
     """
     words = []
-    for column, show in requested_columns(others, without=("initcwnd", *without)):
+    for column, show in requested_columns(trials, without=("initcwnd", *without)):
         value = show(trial)
-        is_different = any(show(other) != value for other in others)
-        if value == "" or differing and not is_different:
+        differs = any(show(other) != value for other in trials)
+        if value == "" or (differing and not differs):
             continue
         number = value.value if isinstance(value, Rounded) else value
         words.append(f"{column.name} {in_words(number, column.unit)}")
@@ -62,22 +64,24 @@ def setting_words(trial: Trial, others: Sequence[Trial], differing: bool = False
 def order(trial: Trial, words: Mapping[str, Sequence[str]] = {}) -> tuple[object, ...]:
     """A key that orders trials by their parameters, with the windows of a cell side by side.
 
-    words: for fields with words, their values in the requested order.
+    words: for fields whose values are words, these values in the requested order.
     """
     if not words:
-        return _places(trial)
+        return _values_in_order(trial)
 
-    def place(name: str) -> Any:
-        known, value = words.get(name), getattr(trial, name)
-        if known is None:
+    def sort_key(name: str) -> Any:
+        value = getattr(trial, name)
+        if name not in words:
             return value
-        return (known.index(value), "") if value in known else (len(known), value)
+        listed = words[name]
+        # A value that is not in the list comes after all that are.
+        return (listed.index(value), "") if value in listed else (len(listed), value)
 
-    return tuple(map(place, _ORDER))
+    return tuple(map(sort_key, _ORDER))
 
 
 def words_of(sweeps: Iterable[Sweep]) -> dict[str, tuple[str, ...]]:
-    """For each field with words, the values that the sweeps list, in their order."""
+    """For each field whose values are words, the values of all sweeps in the sweeps' order."""
     words: dict[str, dict[str, None]] = {}
     for sweep in sweeps:
         for name in _ORDER:
@@ -91,8 +95,10 @@ def shown(value: str | float) -> Cell:
     """A value with as many decimals as it was requested with."""
     if isinstance(value, str):
         return value
-    return (int(value) if value == int(value)
-            else Rounded(value, len(plain(value).partition(".")[2])))
+    if value == int(value):
+        return int(value)
+    decimals = plain(value).partition(".")[2]
+    return Rounded(value, digits=len(decimals))
 
 
 def _varies(field: Field[object], trials: Sequence[Trial]) -> bool:
@@ -101,19 +107,22 @@ def _varies(field: Field[object], trials: Sequence[Trial]) -> bool:
     alike = {(getattr(trial, field.name), trial.bandwidth_kbps, trial.queue_from): trial
              for trial in trials}
     values = {_value(field, trial) for trial in alike.values()}
-    return len(values) > 1 or not values <= {"", 0.0} and _default(field) is not MISSING
+    has_default = _default(field) is not MISSING
+    is_default = values <= {"", 0.0}
+    return len(values) > 1 or (has_default and not is_default)
 
 
 def _column(field: Field[object]) -> Requested:
+    """The column of a field, and a function that returns a trial's cell in it."""
     named = quantity(field.name)
-    return (Column(named.head or named.label or named.name, named.unit, REQUESTED,
-                   is_text=str(field.type) == "str",
-                   is_filter=field.name not in ("repeat", "sample")),
-            lambda trial: shown(_requested(field, trial)))
+    column = Column(named.head or named.label or named.name, named.unit, REQUESTED,
+                    is_text=str(field.type) == "str",
+                    is_filter=field.name not in ("repeat", "sample"))
+    return column, lambda trial: shown(_requested(field, trial))
 
 
 def _value(field: Field[object], trial: Trial) -> Any:
-    """The field's value; "" where it is the default. Random loss and jitter of 0 stay 0."""
+    """The field's value; "" where it is the default. A random parameter of 0, as loss, stays 0."""
     if field.name == "queue_packets" and trial.queue_from == AUTO:
         return ""  # it follows from RTT and bandwidth
     value = _requested(field, trial)
@@ -124,7 +133,7 @@ def _value(field: Field[object], trial: Trial) -> Any:
 
 
 def _requested(field: Field[object], trial: Trial) -> Any:
-    """The field's value; "" where it only means that nothing was requested."""
+    """The field's value as a table shows it; "" where nothing was requested."""
     value = getattr(trial, field.name)
     if field.name == "initcwnd" and trial.window_by == BY_KERNEL:
         return "its own"
@@ -134,7 +143,7 @@ def _requested(field: Field[object], trial: Trial) -> Any:
 
 
 def _default(field: Field[object]) -> object:
-    """The field's default, MISSING without one. Random loss and jitter have the default 0."""
+    """The field's default, MISSING without one. Random parameters have the default 0."""
     if field.name == "congestion_control":  # a trial always names it; Linux's own needs no column
         return PARAMETERS[field.name].default
     return 0 if _is_random(field.name) else field.default

@@ -1,6 +1,6 @@
-"""Write a scenario of kind fetches as TOML, for run.json: a question by flags, a sample of users.
+"""Writes a scenario of kind fetches as TOML: a question by flags, or a sample of users.
 
-workloads/fetch/scenario/reading.py reads it back as an equal scenario.
+The text stands in run.json. workloads/fetch/scenario/reading.py reads it as an equal scenario.
 """
 
 from __future__ import annotations
@@ -11,11 +11,11 @@ from firstflight.scenario import writing
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.sweep import CLIENTS
 
-_COMMENTS = {"client": ", ".join(CLIENTS)}
+_COMMENTS = {"client": ", ".join(CLIENTS)}  # by key: the values that it may have
 
 
 def text(scenario: Scenario) -> str:
-    """The file of a scenario that has sweeps and figures, or a sample of users."""
+    """The scenario file of a scenario that has sweeps and figures, or a sample of users."""
     lines = writing.head(scenario.head, {"cells": True} if scenario.cells else {})
     own = next((sweep.own for sweep in scenario.sweeps if sweep.own), None)
     if own:

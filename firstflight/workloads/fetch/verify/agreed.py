@@ -1,6 +1,6 @@
-"""Checks of TCP's settings that a fetch has more of than other workloads.
+"""Checks of TCP's settings that only fetches have.
 
-Requested settings are compared, and so are those left at Linux's default (wire.offers).
+Requested settings are compared, and so are settings left at Linux's default (wire.offers).
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.verify.integrity import is_on_wire
 from firstflight.workloads.fetch.record.limits import offered_to
 
-_LEAST_BUFFER_BYTES = 20_000
-_LEAST_JUDGED_SEGMENTS = 12
+_LEAST_BUFFER_BYTES = 20_000  # a smaller send buffer cuts segments
+_LEAST_JUDGED_SEGMENTS = 12  # in shorter writes too many segments may be partial
 
 
 def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare segments with the MSS; path MTU probing (RFC 4821) would send shorter ones.
+    """Compare the length of segments with the MSS. Path MTU probing (RFC 4821) would shorten them.
 
-    Ends of writes are shorter, and segments that fill a window or a buffer up. In 700 random
-    transfers these were at most one segment in six.
+    A segment may be shorter at the end of a write, or where it fills up a window or a buffer. In
+    700 random transfers at most one segment in six was shorter.
     """
     trial, mss = evidence.trial, evidence.mss
     sizes = [segment.payload_bytes for segment in evidence.wire.at_server
@@ -34,7 +34,7 @@ def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
     if not sizes:
         return
     yield from syns.compare_segment_size(evidence.shared)
-    # A window of two segments halves them (tcp_bound_to_half_wnd), a small buffer cuts them.
+    # A window of two segments halves them (tcp_bound_to_half_wnd), and a small buffer cuts them.
     has_room = trial.client_window > 3 and not 0 < trial.send_buffer_bytes < _LEAST_BUFFER_BYTES
     write = max(trial.burst_bytes, trial.response_bytes - trial.burst_bytes)
     if has_room and write >= _LEAST_JUDGED_SEGMENTS * mss and not trial.is_secure:
@@ -45,13 +45,14 @@ def _compare_segments(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def has_window(evidence: Evidence) -> bool:
-    """Whether TCP begins with the initial window."""
+    """Whether TCP has to begin with the initial window."""
     return sockets.has_window(evidence.trial, evidence.wire)
 
 
 def _compare_receive_window(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the largest window that was offered with the one that stays."""
-    trial, offered = evidence.trial, offered_to(evidence)
+    """Compare the largest receive window that was offered with a requested one that stays."""
+    trial = evidence.trial
+    offered = offered_to(evidence)
     if trial.most_window_bytes and offered is not None:
         unit = evidence.transfer.window_unit
         most = trial.most_window_bytes + MOST_BEYOND_FIXED * trial.mss + unit

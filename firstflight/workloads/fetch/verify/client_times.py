@@ -1,4 +1,4 @@
-"""Check the client's times (connect, first byte, TLS, total) against its own capture.
+"""Checks the client's times (connect, first byte, TLS, total) against the capture at the client.
 
 curl's clock begins with the SYN, or with the request on a connection that is open already. It ends
 when the packet arrives that completes what the client waits for. wget's time is that of its
@@ -20,7 +20,7 @@ from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_on_wire
 from firstflight.workloads.fetch.record.transfers import wire_bytes
 
-_ARP_BYTES = 42  # an ARP request, and its reply
+_ARP_BYTES = 42  # the length of an ARP request, and that of its reply
 
 
 def _compare_client_times(evidence: Evidence) -> Iterable[Comparison]:
@@ -65,9 +65,9 @@ def _compare_client_times(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _response(evidence: Evidence) -> tuple[int, int, int] | None:
-    """Sequence numbers: where the response begins, where its first readable byte ends, its end.
+    """Three sequence numbers: the response's begin, the end of its first readable part, its end.
 
-    A TLS record can be read only when all of it has arrived.
+    A TLS record can be read only when all of it has arrived. None where the response has no bytes.
     """
     if evidence.messages is not None:
         start, end = evidence.messages.start, evidence.messages.end
@@ -83,9 +83,14 @@ def _response(evidence: Evidence) -> tuple[int, int, int] | None:
 
 
 def _requested_ns(at_client: Sequence[Segment], start: int) -> int | None:
-    """When the request of the response at `start` left, on a connection with earlier responses."""
+    """When the request left whose response begins at sequence number `start`.
+
+    It is for connections with earlier responses. None where no such request is found.
+    """
     begun_ns: int | None = None
-    requested, received, received_before = 1, 1, 0  # sequence numbers
+    # Sequence numbers: the end of what was requested and received, and received_before, the end of
+    # what was received when the last request began.
+    requested, received, received_before = 1, 1, 0
     for segment in at_client:
         if segment.to_client:
             if segment.payload_bytes and segment.end > start:
@@ -101,11 +106,12 @@ def _requested_ns(at_client: Sequence[Segment], start: int) -> int | None:
 def _arrivals(at_client: Sequence[Segment], end: int) -> list[int]:
     """When all data before sequence number `end` had arrived, in ns; [] where it never had.
 
-    Later arrivals, until the client acknowledges, are included: a receiver that is short of memory
-    drops segments that arrived out of order (tcp_prune_ofo_queue), and waits for a retransmission.
+    Arrivals after that follow in the list, until the client acknowledges the data: a receiver that
+    is short of memory drops segments that arrived out of order (tcp_prune_ofo_queue), and waits for
+    a retransmission.
     """
-    complete = 1
-    waiting: dict[int, int] = {}
+    complete = 1  # the sequence number up to which all data has arrived
+    waiting: dict[int, int] = {}  # the ends of segments that arrived out of order, by their begins
     times: list[int] = []
     for segment in at_client:
         if not segment.to_client:
@@ -128,9 +134,11 @@ def _arrivals(at_client: Sequence[Segment], end: int) -> list[int]:
 
 def _compare(evidence: Evidence, name: str, begun_ns: int, *, reported_ms: float | None,
              earliest: Sequence[int], latest: Sequence[int]) -> Iterable[Comparison]:
-    """Compare one time: it ends at one of `earliest`, or between the first of them and `latest`.
+    """Compare a time of the client with its capture.
 
-    earliest, latest: times of packets, in ns.
+    The time ends with one of the packets of `earliest`, or between the first of them and the last
+    of `latest`. Both are the times of packets, in ns. begun_ns: when the client's clock started.
+    name: the time's, for the message.
     """
     if reported_ms is None or not earliest or not latest:
         return

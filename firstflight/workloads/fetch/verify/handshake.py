@@ -1,4 +1,4 @@
-"""Check a TLS handshake against the model of TCP, and the records of the response."""
+"""Checks a TLS handshake against the model of TCP, and the records of the response."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ def _compare_handshake(evidence: Evidence) -> Iterable[Comparison]:
     if "tls" not in evidence.report or not evidence.is_comparable:
         return
     prediction, fetch = evidence.prediction, evidence.fetch
-    window, trips = evidence.report["tls"]["window"], len(evidence.flights)
+    window = evidence.report["tls"]["window"]
+    trips = len(evidence.flights)
     yield evidence.compare_time(fetch.get("appconnect_ms"), prediction.appconnect_ms)
     yield evidence.compare_time(fetch.get("first_byte_ms"), prediction.first_byte_ms)
     yield Comparison(window == prediction.window_after_handshake,
@@ -32,12 +33,13 @@ def _compare_handshake(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_records(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the records behind the server's first messages with what its server writes.
+    """Compare the records after the server's Finished with what the server writes.
 
-    Tickets come first, a record each. A server that got its request as early data sends none, or
-    sends them as it likes.
+    Tickets come first, a record each. A server that got the request as early data sends no ticket,
+    or sends tickets at any time.
     """
-    trial, flight_bytes = evidence.trial, evidence.flight_bytes
+    trial = evidence.trial
+    flight_bytes = evidence.flight_bytes
     if trial.server == OWN or flight_bytes is None:
         return
     lengths = evidence.records.get(evidence.wire.client_port, ())
@@ -46,32 +48,34 @@ def _compare_records(evidence: Evidence) -> Iterable[Comparison]:
     sent = max(ends, default=1) - 1
     yield records.compare_sent(lengths, sent, RECORDS)
 
-    behind = records.between(lengths, flight_bytes, sent)
+    later = records.between(lengths, flight_bytes, sent)
     tickets, most = tls.tickets_of(trial), trial.record_bytes
     if not evidence.accepted_early_bytes:
-        yield records.compare_tickets(behind, tickets, RECORDS, or_more=trial.http == HTTP_1)
+        yield records.compare_tickets(later, tickets, RECORDS, or_more=trial.http == HTTP_1)
     if trial.http != HTTP_1:
-        yield from records.compare_flushed(behind, most, tickets, (trial.response_bytes,), RECORDS)
+        yield from records.compare_flushed(later, most, tickets, (trial.response_bytes,), RECORDS)
         return
 
-    closes = trial.server == NGINX and behind[-1:] == [ALERT_BYTES]
-    response = behind[tickets:-1] if closes else behind[tickets:]
+    closes = trial.server == NGINX and later[-1:] == [ALERT_BYTES]
+    response = later[tickets:-1] if closes else later[tickets:]
     if evidence.accepted_early_bytes:
-        yield from records.compare_filled(behind, most, tickets + 1 + closes, RECORDS)
+        # Tickets, the last record of the response, and the alert may be short.
+        yield from records.compare_filled(later, most, tickets + 1 + closes, RECORDS)
     elif trial.server == NGINX:
         yield records.compare_records(response, records.split(sum(response), most), RECORDS)
     else:
         expected: list[int] = []
-        for text_bytes in _texts(evidence):
-            expected += sealed_sizes(text_bytes, most)
+        for write_bytes in _writes(evidence):
+            expected += sealed_sizes(write_bytes, most)
         yield records.compare_records(response, expected, RECORDS)
 
 
-def _texts(evidence: Evidence) -> list[int]:
-    """The bytes that server.py encrypts at once, of its response."""
-    trial, header_bytes = evidence.trial, evidence.report["header_bytes"]
-    first, whole = header_bytes + trial.burst_bytes, header_bytes + trial.response_bytes
-    return [first, whole - first] if trial.gap_ms and first < whole else [whole]
+def _writes(evidence: Evidence) -> list[int]:
+    """The sizes of the parts of its response that server.py encrypts at once."""
+    trial = evidence.trial
+    header_bytes = evidence.report["header_bytes"]
+    first, total = header_bytes + trial.burst_bytes, header_bytes + trial.response_bytes
+    return [first, total - first] if trial.gap_ms and first < total else [total]
 
 
 JUDGED: dict[str, Judging[Evidence, Record]] = {

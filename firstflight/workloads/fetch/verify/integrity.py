@@ -1,4 +1,4 @@
-"""Checks that a transfer was complete, and the one that was requested."""
+"""Checks that the requested transfer took place, and was complete."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from firstflight.workloads.fetch.record.evidence import Evidence
 # Which checks apply to a stored record ------------------------------------------------
 
 def is_fetched(record: Record) -> bool:
+    """Whether the trial was measured, and its fetch should succeed."""
     return record.verdict != SKIPPED and not record.trial.cannot_connect
 
 
@@ -24,8 +25,8 @@ CAPTURE = "capture"
 
 
 def is_on_wire(record: Record) -> bool:
-    return (record.ok and is_fetched(record)
-            and CAPTURE not in failed_checks(record))
+    """Whether the fetch succeeded and its packets could be read."""
+    return record.ok and is_fetched(record) and CAPTURE not in failed_checks(record)
 
 
 def is_estimated(record: Record) -> bool:
@@ -35,12 +36,15 @@ def is_estimated(record: Record) -> bool:
 
 
 def shows_window(record: Record) -> bool:
-    # After a handshake that lost packets, TCP rightly begins with one segment.
+    """Whether the first flight has to have the initial window.
+
+    After a handshake that lost packets, TCP rightly begins with one segment.
+    """
     return is_on_wire(record) and record.seen_rtt_ms is not None
 
 
 def is_modelled(record: Record) -> bool:
-    """Whether the model covers all that happened in a stored record's transfer."""
+    """Whether the model covers all that happened in the transfer of a stored record."""
     return (shows_window(record) and record.retransmissions == record.model_retransmissions
             and not (record.lost_segments or record.lost_packets)
             and record.model_ms is not None)
@@ -50,17 +54,19 @@ def is_modelled(record: Record) -> bool:
 
 
 def _compare_exit_status(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the client's exit status with success."""
     status = evidence.fetch.get("exit_status")
     yield Comparison(status == 0, f"{status}", "0")
 
 
 def _compare_http_status(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the status of the response with OK."""
     status = evidence.fetch.get("http_status")
     yield Comparison(status in (200, None), f"{status}", "200")  # wget reports none
 
 
 def _compare_http_version(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the client's version of HTTP; TLS's hellos agree on it (ALPN, RFC 7301)."""
+    """Compare the version of HTTP that the client reports. TLS's hellos agree on it (RFC 7301)."""
     requested, observed = evidence.trial.http, evidence.fetch.get("http_version")
     if requested != HTTP_1 or observed:
         yield Comparison(observed == requested,
@@ -68,8 +74,10 @@ def _compare_http_version(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_session(evidence: Evidence) -> Iterable[Comparison]:
-    return (tls.compare_session(evidence.trial, evidence.report.get("tls"))
-            if evidence.has_report else ())
+    """Compare TLS's version, cipher, key exchange and the like, as the server reports them."""
+    if not evidence.has_report:
+        return ()
+    return tls.compare_session(evidence.trial, evidence.report.get("tls"))
 
 
 JUDGED: dict[str, Judging[Evidence, Record]] = {

@@ -1,7 +1,7 @@
 """Checks of the path: delay, rate, queue and losses.
 
-In virtual time each packet is judged by itself (wire.delivery). In real time, where processors are
-busy and timers late, RTT, bandwidth and losses are estimated.
+In virtual time each packet is judged by itself (wire.delivery). In real time processors are busy
+and timers late, so RTT, bandwidth and losses are estimated.
 """
 
 from __future__ import annotations
@@ -31,6 +31,7 @@ def is_estimated(evidence: Evidence) -> bool:
 
 
 def compare_rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Comparison]:
+    """Compare the RTT of the handshake, where it is estimated."""
     requested = evidence.trial.measured_rtt_ms
     if observed_ms is not None and is_estimated(evidence):
         yield Comparison(abs(observed_ms - requested) <= evidence.rtt_allowed_ms,
@@ -39,8 +40,9 @@ def compare_rtt(evidence: Evidence, observed_ms: float | None) -> Iterable[Compa
 
 def compare_bandwidth(evidence: Evidence, observed_kbps: float,
                       observed_ms: float) -> Iterable[Comparison]:
-    """Compare the bandwidth, as times: in a short flight a tick of the clock is a large share.
+    """Compare the bandwidth, where it is estimated.
 
+    Times are compared: in a short flight, a tick of the clock is a large share of the time.
     observed_ms: from the first to the last segment of the flight that gave observed_kbps.
     """
     if not is_estimated(evidence):
@@ -60,11 +62,18 @@ def lost_in_all(client: Packets, server: Packets) -> dict[str, int]:
 
 
 def compare_losses(evidence: Evidence, lost: Mapping[str, int]) -> Iterable[Comparison]:
-    """Compare losses with the qdiscs' counters. lost: how many packets, by direction."""
-    for side, dropped in evidence.drops.items() if is_estimated(evidence) else ():
+    """Compare losses with the qdiscs' counters, where losses are estimated.
+
+    lost: the number of lost packets, by direction.
+    """
+    if not is_estimated(evidence):
+        return
+    for side, dropped in evidence.drops.items():
         counted = sum(dropped.values())
-        yield Comparison(lost[side] == counted, f"{lost[side]} lost {side.replace('_', ' ')}",
+        in_words = side.replace("_", " ")
+        yield Comparison(lost[side] == counted, f"{lost[side]} lost {in_words}",
                          f"{counted} as the network dropped")
-        if not (evidence.trial.loss_percent and side == "to_client"):
-            yield Comparison(not dropped["random"], f"{dropped['random']} lost"
-                             f" {side.replace('_', ' ')} at random", "none")
+        may_be_random = evidence.trial.loss_percent and side == "to_client"
+        if not may_be_random:
+            yield Comparison(not dropped["random"],
+                             f"{dropped['random']} lost {in_words} at random", "none")

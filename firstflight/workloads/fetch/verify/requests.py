@@ -1,4 +1,4 @@
-"""Checks how long a fetch's requests are, by the server's word or on the wire."""
+"""Checks the length of a fetch's requests, by the server's report or by the packets."""
 
 from __future__ import annotations
 
@@ -21,17 +21,21 @@ _LONGEST_NAME = f"curl/{'x' * requests.MOST_VERSION}"
 
 
 def _is_known(trial: Trial) -> bool:
-    """Whether the text of the requests follows from the trial; early data has a size of its own."""
+    """Whether the length of the requests follows from the trial alone. That of early data does not.
+    """
     return trial.server != OWN and not trial.early_data_bytes
 
 
 def compare_requests(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the length of the measured request; without a report that of all on the connection.
+    """Compare the length of the measured request by the server's report.
+
+    Without a report, compare the length of all requests on the connection by the packets.
     """
     trial = evidence.trial
     if not _is_known(trial):
         return
-    urls, closes = urls_of(trial.job()), not trial.before
+    urls = urls_of(trial.job())
+    closes = not trial.before
     if evidence.has_report:
         expected = request_bytes(urls[-1], trial.client, closes, trial.request_bytes)
         yield from compare_length(evidence.report["request_bytes"], expected)
@@ -48,11 +52,12 @@ def compare_requests(evidence: Evidence) -> Iterable[Comparison]:
         yield Comparison(observed <= most, f"{observed} bytes", f"at most {most}")
         return
 
-    sealed = RECORD_OVERHEAD_BYTES if trial.is_secure else 0
-    lengths = [request_bytes(url, trial.client, closes)
-               for url in (urls[-1:] if trial.resumed else urls)]
-    least = sum(shortest + sealed for shortest, _ in lengths)
-    most = sum(longest + sealed for _, longest in lengths)
+    if trial.resumed:  # the first request went over another connection
+        urls = urls[-1:]
+    overhead = RECORD_OVERHEAD_BYTES if trial.is_secure else 0
+    lengths = [request_bytes(url, trial.client, closes) for url in urls]
+    least = sum(shortest + overhead for shortest, _ in lengths)
+    most = sum(longest + overhead for _, longest in lengths)
     yield from compare_length(observed, (least, most + CLOSE_NOTIFY_BYTES * trial.is_secure))
 
 

@@ -18,7 +18,8 @@ def _compare_request(evidence: Evidence) -> Iterable[Comparison]:
     requested, report = evidence.trial.request_bytes, evidence.report
     received = report.get("request_body_bytes", 0)
     yield Comparison(received == requested, f"{received} bytes received", f"{requested}")
-    if (sent := evidence.fetch.get("socket")) is None:
+    sent = evidence.fetch.get("socket")
+    if sent is None:
         if requested:
             yield Comparison(False, "nothing reported of the client's socket", "what it sent")
         return
@@ -30,7 +31,7 @@ def _compare_request(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_bytes_on_wire(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare all that the client sent on the connection with its requests, heads included."""
+    """Compare all bytes that the client sent with the length of its requests, with their heads."""
     if not evidence.trial.request_bytes:
         return
     transfer, trial = evidence.transfer, evidence.trial
@@ -41,7 +42,7 @@ def _compare_bytes_on_wire(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare what the client's kernel reports of its socket."""
+    """Compare what the client's kernel reports about the socket."""
     trial, reported = evidence.trial, evidence.fetch.get("socket")
     if reported is None:
         return
@@ -58,13 +59,16 @@ def _compare_socket(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _has_window(evidence: Evidence) -> bool:
-    """Whether the client begins with its initial window, not with one segment after lost SYNs."""
+    """Whether the client has to begin with its initial window.
+
+    After lost SYNs it begins with one segment.
+    """
     wire = evidence.wire
     return len(wire.syns) <= 2 or not (wire.handshake_was_lost or evidence.trial.disorder)
 
 
 def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the client's first flight with the model's, or with its window."""
+    """Compare the client's first flight with the model's, or with the initial window at most."""
     flight, trial = evidence.upload_first_flight, evidence.trial
     if not flight or not _has_window(evidence):
         return
@@ -77,6 +81,7 @@ def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _is_uploaded(record: Record) -> bool:
+    """Whether the packets of a request with a body could be read."""
     return is_on_wire(record) and bool(record.trial.request_bytes)
 
 

@@ -1,4 +1,4 @@
-"""Check early data: sent with the hello, accepted, and answered at once."""
+"""Checks early data: that it is sent with the hello, accepted, and answered at once."""
 
 from __future__ import annotations
 
@@ -12,12 +12,16 @@ from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.verify.integrity import is_on_wire
 from firstflight.workloads.fetch.record.transfers import sealed_bytes
 
-RTT_PART = 0.5  # of an RTT, at most, until the answer; one after the client's Finished takes 1
+# The answer to early data comes at most half an RTT after the data arrived, or after LEAST_MS. An
+# answer that waits for the client's Finished comes a whole RTT later.
+RTT_PART = 0.5
 LEAST_MS = 1.0
 
 
 def compare_early_data(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare early data; client or server may silently fall back to a request after the handshake.
+    """Compare the early data that was accepted, how it left, and when it was answered.
+
+    Client or server may silently fall back to a request after the handshake.
     """
     requested = evidence.trial.early_data_bytes
     if not requested:
@@ -30,13 +34,13 @@ def compare_early_data(evidence: Evidence) -> Iterable[Comparison]:
     if early is None:
         return
 
-    whole = sealed_bytes(accepted)
+    record_bytes = sealed_bytes(accepted)
     observed = f"{early.wire_bytes} bytes of it right behind the hello"
     if early.round_trips == 1:
-        yield Comparison(early.wire_bytes == whole, observed, f"{whole}")
+        yield Comparison(early.wire_bytes == record_bytes, observed, f"{record_bytes}")
     else:
-        yield Comparison(0 < early.wire_bytes <= whole, observed,
-                         f"some of {whole}, the rest a round trip later")
+        yield Comparison(0 < early.wire_bytes <= record_bytes, observed,
+                         f"some of {record_bytes}, the rest a round trip later")
 
     allowed_ms = max(LEAST_MS, RTT_PART * evidence.trial.rtt_ms)
     yield Comparison(early.answer_ms <= allowed_ms,
@@ -45,6 +49,7 @@ def compare_early_data(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _accepted(accepted: int) -> str:
+    """How much early data was accepted, in words. accepted: bytes; negative for refused ones."""
     if accepted < 0:
         return f"{-accepted} bytes sent and refused"
     return f"{accepted} bytes accepted" if accepted else "none sent"
