@@ -84,7 +84,7 @@ def show(probed: ProbeResult, address: str, output: Output) -> int:
     from firstflight.commands import export, fail_if
     from firstflight.probe import verdict
     report = report_of(probed, address)
-    lines = [address, *(f"  {line}" for line in verdict.lines(probed))]
+    lines = [address, *(f"  {line}" for line in verdict.result_lines(probed))]
     if (command := verdict.next_command(probed)) is not None:
         lines.append(f"  what other windows do at this RTT: {command}")
 
@@ -115,7 +115,7 @@ def report_of(probed: ProbeResult, address: str) -> Report:
     from firstflight.probe import verdict
     values = values_of(probed)
     rows = tuple((name, "" if value is None else str(value)) for name, value in values.items())
-    lines = verdict.lines(probed)
+    lines = verdict.result_lines(probed)
     table = Table("", (Column("what", is_text=True), Column("value", is_text=True)), rows)
     return Report(
         name="probe", title=f"The initial window of {address}", claim=lines[0],

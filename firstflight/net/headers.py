@@ -26,7 +26,7 @@ _VLANS = (0x8100, 0x88A8)
 _EXTENSIONS = (0, 43, 60)  # IPv6: hop by hop, routing, destination (RFC 8200, 4)
 _FRAGMENT = 44
 _IPV4_BYTES, _IPV6_BYTES, _TCP_BYTES, _UDP_BYTES = 20, 40, 20, 8
-# Version, length, identification, fragment, protocol, addresses.
+# Version and header's length, length, identification, fragment's offset, protocol, addresses.
 _IPV4 = struct.Struct(">BxHHHxB2x4s4s")
 _PORTS = struct.Struct(">HH")
 _TCP = struct.Struct(">HHIIHH4x")  # ports, numbers, length and flags, window
@@ -45,7 +45,7 @@ class Headers(NamedTuple):
     payload_bytes: int  # after the transport's header
     body: bytes  # the captured bytes from the transport's header on
     identification: int  # of IPv4; 0 for IPv6
-    # Of TCP, with absolute numbers.
+    # Only of TCP. seq and ack are absolute numbers.
     seq: int = 0
     ack: int = 0
     flags: int = 0
@@ -87,7 +87,8 @@ def ip_headers(head: bytes, at: int, kind: int, frame_bytes: int) -> Headers | N
         version, length, identification, fragment, protocol, source, destination = \
             _IPV4.unpack_from(head, at)
         begin = at + (version & 15) * 4
-        if begin < at + _IPV4_BYTES or fragment & 0x3FFF:  # a fragment follows, or has an offset
+        # A fragment has an offset, or says that more fragments follow.
+        if begin < at + _IPV4_BYTES or fragment & 0x3FFF:
             return None
         end = at + length
     elif kind == IPV6:

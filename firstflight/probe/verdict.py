@@ -284,8 +284,8 @@ def _stamps_per_ms(packets: Sequence[Packet]) -> float | None:
     return ticks / ((last_ns - first_ns) / 1e6) if ticks > 0 else None
 
 
-def lines(probed: ProbeResult) -> list[str]:
-    """The result in lines; the first line has the answer."""
+def result_lines(probed: ProbeResult) -> list[str]:
+    """The result in lines of text; the first line has the answer."""
     size = f"at most {probed.segments * probed.mss} bytes"
     if probed.payload_bytes is not None:
         size = f"{probed.payload_bytes} bytes"

@@ -130,5 +130,5 @@ def text() -> str:
 
 
 def _lines(found: verdict.ProbeResult) -> list[str]:
-    return [*verdict.lines(found), f"next: {verdict.next_command(found)}",
+    return [*verdict.result_lines(found), f"next: {verdict.next_command(found)}",
             *(f"{name}: {value}" for name, value in asdict(found).items())]

@@ -107,6 +107,7 @@ def context_of(scenario: PageScenario, trials: Sequence[PageTrial]) -> tuple[str
 
 
 def _content(trial: PageTrial) -> str:
+    """What a trial loads, and how large that is, in words."""
     kilobytes = f"{plain(round(trial.size_bytes / 1000))} kB"
     if trial.site:
         return f"a recorded site of {kilobytes}, in Chromium"
@@ -114,6 +115,7 @@ def _content(trial: PageTrial) -> str:
 
 
 def _http(trial: PageTrial) -> str:
+    """The version of HTTP, and how many connections it has where these may vary, in words."""
     if trial.http == HTTP_2:
         return "HTTP/2"
     if trial.site:

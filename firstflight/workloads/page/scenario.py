@@ -111,6 +111,7 @@ def _objects_of(entry: ListedObject, above: Sequence[PageObject]) -> list[PageOb
 
 
 def _digest(value: object, where: str) -> str:
+    """Read the digest of a recorded site. Raises UsageError."""
     if not isinstance(value, str) or not DIGEST.fullmatch(value):
         raise UsageError(f"{where} has to be the SHA-256 of a recorded site")
     return value
@@ -238,8 +239,11 @@ class PageSweep(SettingSweep[PageTrial]):
         if HTTP_2 not in versions or len(self.connections) == 1:
             return super().count
         over_2 = replace(self.with_lists(http=(HTTP_2,)), connections=self.connections[:1])
-        others = tuple(http for http in versions if http != HTTP_2)
-        return over_2.count + (self.with_lists(http=others).count if others else 0)
+        count = over_2.count
+        other_versions = tuple(http for http in versions if http != HTTP_2)
+        if other_versions:
+            count += self.with_lists(http=other_versions).count
+        return count
 
     def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
         if HTTP_2 in lists["http"]:

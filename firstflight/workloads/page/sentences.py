@@ -22,13 +22,15 @@ def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:
                 f" {format_brief(times.page.value)} ms, its document after"
                 f" {format_brief(times.mean('document_ms'))} ms.")
     if len(compared) == 1:
-        return f"{_change(compared[0][0])}."
+        (only_setting, _), = compared
+        return f"{_describe_change(only_setting)}."
     if len(compared) <= MOST_NAMED:
-        return f"{'; '.join(f'{name}: {_short_change(setting)}' for setting, name in compared)}."
-    return _of_many(compared)
+        changes = [f"{name}: {_describe_briefly(setting)}" for setting, name in compared]
+        return f"{'; '.join(changes)}."
+    return _describe_many(compared)
 
 
-def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
+def _describe_many(compared: Sequence[tuple[Setting, str]]) -> str:
     """The largest and the smallest significant change by the largest window, in a sentence."""
     windows = {(setting.counting[0].window, setting.counting[-1].window) for setting, _ in compared}
     which = "the largest instead of the smallest window"
@@ -55,7 +57,7 @@ def _of_many(compared: Sequence[tuple[Setting, str]]) -> str:
     return f"With {which}, the page is there {' to '.join(extremes)}{rest}."
 
 
-def _change(setting: Setting) -> str:
+def _describe_change(setting: Setting) -> str:
     """How the fastest window changes one page, in a sentence without its full stop."""
     base, *others = setting.counting
     if all(abs(times.page.value - base.page.value) <= SAME_MS for times in others):
@@ -63,7 +65,7 @@ def _change(setting: Setting) -> str:
         return (f"No window changes the page: with {windows} it takes"
                 f" {format_brief(base.page.value)} ms")
 
-    unsure = _unsure(setting)
+    unsure = _describe_unsure(setting)
     if unsure:
         return unsure
     fastest = setting.fastest
@@ -81,7 +83,7 @@ def _change(setting: Setting) -> str:
             f" {format_brief(saved_ms)}{half} ms earlier, after {format_brief(fastest.page.value)}"
             f" instead of {format_brief(base.page.value)} ms"
             f" ({format_brief(saved_ms / base.page.value * 100)} %); its document"
-            f" {_earlier(document_ms)}")
+            f" {_format_earlier(document_ms)}")
 
 
 def _base_is_fastest(setting: Setting) -> str:
@@ -89,7 +91,7 @@ def _base_is_fastest(setting: Setting) -> str:
     base, *others = setting.counting
     unsure = [times for times in others
               if not setting.effect(times.window) and _plus_minus(setting, times.window)]
-    slower = join_words([_later(setting, times) for times in others if times not in unsure])
+    slower = join_words([_format_later(setting, times) for times in others if times not in unsure])
     rest = ""
     if unsure:
         windows = join_words([str(times.window) for times in unsure])
@@ -98,7 +100,7 @@ def _base_is_fastest(setting: Setting) -> str:
             f" {format_brief(base.page.value)} ms, and {slower}{rest}")
 
 
-def _unsure(setting: Setting) -> str:
+def _describe_unsure(setting: Setting) -> str:
     """A sentence where no window differs significantly from the first one; "" where one does."""
     base, *others = setting.counting
     parts = []
@@ -127,7 +129,7 @@ def _plus_minus(setting: Setting, window: int) -> str:
     return f" ± {format_brief((high - low) / 2)}"
 
 
-def _later(setting: Setting, times: WindowTimes) -> str:
+def _format_later(setting: Setting, times: WindowTimes) -> str:
     """How much later the page is there with a window that is not faster than the baseline."""
     later_ms = times.page.value - setting.counting[0].page.value
     if abs(later_ms) <= SAME_MS:
@@ -136,19 +138,19 @@ def _later(setting: Setting, times: WindowTimes) -> str:
             f" {times.window}")
 
 
-def _earlier(saved_ms: float) -> str:
+def _format_earlier(saved_ms: float) -> str:
     """How much earlier or later something is there, in words."""
     if abs(saved_ms) <= SAME_MS:
         return "at the same time"
     return f"{format_brief(abs(saved_ms))} ms {'earlier' if saved_ms > 0 else 'later'}"
 
 
-def _short_change(setting: Setting) -> str:
+def _describe_briefly(setting: Setting) -> str:
     """How the fastest window changes one page, briefly, for a sentence on several settings."""
     base, fastest = setting.counting[0], setting.fastest
     if not any(abs(times.page.value - base.page.value) > SAME_MS for times in setting.counting):
         return f"no window changes the page, which takes {format_brief(base.page.value)} ms"
-    if unsure := _unsure(setting):
+    if unsure := _describe_unsure(setting):
         return f"{unsure[0].lower()}{unsure[1:]}"
     if fastest is base:
         more_ms = max(times.page.value for times in setting.counting) - base.page.value

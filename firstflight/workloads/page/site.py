@@ -106,7 +106,7 @@ def read_folder(folder: Path, url_path: str = "", files: Sequence[str] = (),
             continue
         body = _content(place, MOST_BYTES - total, where)
         total += len(body)
-        answers += _of_file(name, body)
+        answers += _answers_of_file(name, body)
     if not answers:
         raise UsageError(f"{where}: has no file to serve")
 
@@ -130,7 +130,7 @@ def read_folder(folder: Path, url_path: str = "", files: Sequence[str] = (),
 
 
 def _files(folder: Path, left_out: Counter[str], where: str) -> Iterator[tuple[Path, str]]:
-    """The files of a folder to serve, each with its path in it, in a fixed order."""
+    """Yield the files to serve in a folder, each with its path in the folder, in a fixed order."""
     count = 0
     try:
         for above, folders, names in os.walk(folder, onerror=_raise):
@@ -144,7 +144,7 @@ def _files(folder: Path, left_out: Counter[str], where: str) -> Iterator[tuple[P
                 place = Path(above, name)
                 inside = PurePosixPath(place.relative_to(folder)).as_posix()
                 if place.is_symlink():
-                    place = _followed(place, folder)
+                    place = _follow(place, folder)
                 mode = place.lstat().st_mode
                 if name.startswith("."):
                     left_out["hidden file"] += 1
@@ -172,7 +172,7 @@ def _leave_out_folders(folders: list[str], above: Path, folder: Path, *,
     folders.sort()
 
 
-def _followed(link: Path, folder: Path) -> Path:
+def _follow(link: Path, folder: Path) -> Path:
     """The file to which a link in a folder leads, or the link itself where it is not followed."""
     place = Path(os.path.realpath(link))
     is_shared = any(map(place.is_relative_to, (SHARED, Path(os.path.realpath(folder)))))
@@ -197,14 +197,14 @@ def _content(place: Path, room: int, where: str) -> bytes:
     return content
 
 
-def _of_file(name: str, body: bytes) -> Iterator[Answer]:
+def _answers_of_file(name: str, body: bytes) -> Iterator[Answer]:
     """The answers for a file: its own, and where it is an index also those for its folder."""
     kind = type_of(name)
     if kind.startswith("text/") or kind in ("application/json", "image/svg+xml"):
         kind += "; charset=utf-8"
     headers: tuple[tuple[str, str], ...] = (("content-type", kind),)
     if len(body) >= LEAST_COMPRESSED and kind.startswith(_COMPRESSED):
-        headers, body = _encoded(headers, body, GZIP)
+        headers, body = _compress(headers, body, GZIP)
     try:
         target = f"/{quote(name)}"
     except UnicodeEncodeError:  # a name that is no text
@@ -226,7 +226,7 @@ def type_of(name: str) -> str:
     return (_TYPES.get(suffix) or mimetypes.types_map.get(suffix) or "application/octet-stream")
 
 
-def _encoded(headers: tuple[tuple[str, str], ...], body: bytes, coding: str,
+def _compress(headers: tuple[tuple[str, str], ...], body: bytes, coding: str,
              wanted_bytes: int | None = None) -> tuple[tuple[tuple[str, str], ...], bytes]:
     """Headers and body of an answer, compressed where that makes the body smaller."""
     name, smaller = encoding.compress(body, coding, wanted_bytes)
@@ -247,7 +247,7 @@ class _Entry:
     method: str
     status: int
     headers: tuple[tuple[str, str], ...]
-    kind: str  # the type of its content
+    kind: str  # its content type, such as "text/html"
     body: bytes | None  # None where the HAR has no contents of it
     coding: str  # how the body was compressed when it came, such as "gzip"; "" for not at all
     came_bytes: int | None  # of the body as it came; None for unknown
@@ -265,8 +265,9 @@ def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -
     try:
         content = inflated.content(path, MOST_HAR_BYTES)
         dropped = Counter[str]()
-        found = large_json.read(content, ("log", "entries"), lambda item: _entry(item, dropped),
-                                MOST_ENTRIES, BESIDE, most_text=MOST_HAR_BYTES)
+        found = large_json.read(content, ("log", "entries"),
+                                lambda item: _read_entry(item, dropped), MOST_ENTRIES, BESIDE,
+                                most_text=MOST_HAR_BYTES)
     except OSError as error:
         raise UsageError(f"{where}: cannot be read: {error.strerror}") from error
     except ValueError as error:
@@ -276,7 +277,7 @@ def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -
 
     entries = [entry for entry in found.items if isinstance(entry, _Entry)]
     entries.sort(key=lambda entry: entry.start_ms)
-    document = _document(entries, where)
+    document = _find_document(entries, where)
     with_body = [entry for entry in entries if entry.body is not None]
     origins = _origins(with_body, where)
     waits_ms = _waits_ms(with_body) if with_server_time else [0.0] * len(with_body)
@@ -288,7 +289,7 @@ def read_har(path: Path, with_server_time: bool = True, where: str = "--page") -
                 tuple(_har_notes(with_body, waits_ms, answers)))
 
 
-def _entry(item: object, dropped: Counter[str]) -> _Entry | None:
+def _read_entry(item: object, dropped: Counter[str]) -> _Entry | None:
     """Read an entry; None for one that cannot be replayed, which is counted in `dropped`."""
     entry: Mapping[str, Any] = item if isinstance(item, dict) else {}
     request, response = table(entry, "request"), table(entry, "response")
@@ -309,8 +310,8 @@ def _entry(item: object, dropped: Counter[str]) -> _Entry | None:
 
     timings = table(entry, "timings")
     connect_ms = number(timings.get("connect")) - max(0.0, number(timings.get("ssl"), 0.0))
-    both = exporters.Entry({"response": dict(response), "request": dict(request)})
-    version, _ = exporters.version_of(both, exporters.OTHER)
+    exported = exporters.Entry({"response": dict(response), "request": dict(request)})
+    version, _ = exporters.version_of(exported, exporters.OTHER)
     return _Entry(
         url.partition("#")[0], origin, method, status=status, headers=headers,
         kind=kind.partition(";")[0].strip().lower(), body=_body(content, status, method),
@@ -387,7 +388,7 @@ def _origin_of(url: str) -> str:
     return f"{parts.scheme}://{host.lower()}{'' if port in (None, usual) else f':{port}'}"
 
 
-def _document(entries: Sequence[_Entry], where: str) -> str:
+def _find_document(entries: Sequence[_Entry], where: str) -> str:
     """The URL to load: the document's, or that of the first redirect to it. Raises UsageError."""
     documents = (entry for entry in entries
                  if entry.kind in _HTML and entry.status < 300 and entry.method == "GET")
@@ -455,7 +456,7 @@ def _answer(entry: _Entry, origins: Mapping[str, Origin], wait_ms: float) -> Ans
 
     headers, body = entry.headers, entry.body or b""
     if body and entry.coding:
-        headers, body = _encoded(headers, body, entry.coding, wanted_bytes=entry.came_bytes)
+        headers, body = _compress(headers, body, entry.coding, wanted_bytes=entry.came_bytes)
     return Answer(list(origins).index(entry.origin), entry.method, target, status=entry.status,
                   headers=headers, body=body, wait_ms=wait_ms,
                   request_text=entry.request_text)
