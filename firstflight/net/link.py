@@ -93,10 +93,12 @@ class Path:
                     up=Link(self.up.delay_ms, self.up.rate_kbps, DELAY_LIMIT_PACKETS))
 
     def to_json(self) -> dict[str, dict[str, object]]:
+        """Both links, as Link.to_json gives them; from_json reads them."""
         return {"down": self.down.to_json(), "up": self.up.to_json()}
 
     @staticmethod
     def from_json(values: Mapping[str, Mapping[str, Any]]) -> Path:
+        """The path of which to_json gave these values."""
         return Path(Link.from_json(values["down"]), Link.from_json(values["up"]))
 
 
@@ -190,26 +192,27 @@ class Netem:
 
     @property
     def options(self) -> bytes:
-        """The options as tc sends them. Raises OSError, as NetemOptions.packed does."""
+        """The options as tc sends them. Raises OSError, as NetemOptions.pack does."""
         numbers: dict[str, Any] = {
             parameter.option: parameter.number for parameter in self.parameters}
         return NetemOptions(**numbers, seed=self.seed).pack(self.is_random)
 
     def differences(self, options: bytes) -> Iterator[str]:
         """Where a kernel's report differs from the request, in a few words each."""
-        held = read_options(options)
+        reported = read_options(options)
         for parameter in self.parameters:
-            if (reported := getattr(held, parameter.option)) != parameter.number:
-                yield (f"{parameter.name} {round(reported * parameter.kernel_unit, 3):g},"
+            number = getattr(reported, parameter.option)
+            if number != parameter.number:
+                yield (f"{parameter.name} {round(number * parameter.kernel_unit, 3):g},"
                        f" requested {parameter.value:g}")
 
         for name in _UNUSED:
-            if value := getattr(held, name):
+            if value := getattr(reported, name):
                 yield f"netem {name} {value}, requested none"
 
         # Kernels before 6.6 have no seed, and report none.
-        if self.is_random and held.seed not in (0, self.seed):
-            yield f"seed {held.seed}, requested {self.seed}"
+        if self.is_random and reported.seed not in (0, self.seed):
+            yield f"seed {reported.seed}, requested {self.seed}"
 
 
 # Options that Netem has no field for: a kernel has to report none of them.

@@ -23,7 +23,10 @@ START_JIFFIES = -300_000 % 4096
 
 @dataclass(frozen=True)
 class Clock:
-    """The kernel's clock, whose timers count in jiffies; HZ is 1000."""
+    """The kernel's clock, whose timers count in jiffies; HZ is 1000.
+
+    `now` is in ns, as all times in this file.
+    """
 
     phase_ns: int  # from the beginning of a jiffy to the first SYN
 

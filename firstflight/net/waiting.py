@@ -8,7 +8,7 @@ import time
 
 # Each timer of a guest is late by so much, netem's included (qdisc_watchdog, itimer_next_event).
 LATE_NS = 1
-LONG_WAIT_NS = 5_000_000  # longer waits are split in two steps
+LONG_WAIT_NS = 5_000_000  # of a longer wait 99 % come first
 MOST_SLACK_NS = 100_000_000  # the most by which the kernel lets select() wait longer
 _TFD_TIMER_ABSTIME = 1
 _libc = ctypes.CDLL(None, use_errno=True)

@@ -187,19 +187,20 @@ class PageRecord(Record):
     page_ms: when the whole page had arrived; in a browser when its load event fired.
     content_loaded_ms: in a browser when DOMContentLoaded fired: the document is parsed, and its
         scripts are run.
-    paint_ms: in a browser the first contentful paint. largest_paint_ms: the largest contentful
-        paint. What has come is painted with the next frame, and frames come each 16.7 ms: means
-        over loads at several phases of a frame say more than one load.
-    requests: that the browser made. not_recorded: those of them that the recording has no answer
-        to, and that got status 404.
-    page_bytes: of all bodies.
-    opened_connections: how many the client opened.
+    paint_ms: in a browser the first contentful paint.
+    largest_paint_ms: in a browser the largest contentful paint. What has come is painted with the
+        next frame, and frames come each 16.7 ms: means over loads at several phases of a frame say
+        more than one load.
+    requests: how many requests the browser made.
+    not_recorded: requests that the recording has no answer to; they got status 404.
+    page_bytes: bytes of all bodies.
+    opened_connections: how many connections the client opened.
     seen_initcwnd: the initial windows by TCP_INFO, "10", or "3 10" where they differ.
     first_flights: segments that the server sent on each connection before the first
-        acknowledgement of data, in the order of their SYNs.
+        acknowledgement of data, in the order of SYNs.
     queued_ms: the mean time from when an object could be requested until a connection was free.
     data_segments: segments with data that the server sent.
-    retransmissions: those of them that had been sent before.
+    retransmissions: data segments that the server had sent before.
     queue_drops: packets that the bottlenecks' queues dropped, both ways.
     random_drops: packets lost at random.
     longest_queue: the most packets at the bottleneck to the client at once.

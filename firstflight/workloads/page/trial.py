@@ -40,16 +40,17 @@ CHAIN_BYTES = 4000  # of the certificates over HTTP/2 where none are named: the 
 class PageTrial(Setting):
     """One page over one setting.
 
-    part: the sweep. page: the name of the page. objects: its objects, first
-    the document. shared_certificates: of several of its hosts; each other host has its own one.
+    part: the sweep.
+    page: the name of the page.
+    objects: its objects, first the document; none in a browser, which finds them itself.
+    shared_certificates: certificates that several of its hosts share; each other host has its own.
     connections: how many the client opens to a host, 1 over HTTP/2.
     repeat: 1, 2, … for repeated measurements of one setting.
-
-    A page that is loaded in a browser has no objects, since the browser finds them. site: the
-    digest of the recorded site (testbed.site_store), "" without a browser. site_bytes: of the
-    bodies of all that was recorded. phase_ms: after a frame of the browser, when the load begins.
+    site: the digest of the recorded site (testbed.site_store), "" without a browser.
+    site_bytes: bytes of all recorded bodies.
+    phase_ms: when the load begins, after a frame of the browser.
     what_if: the limits of another trial that this one lifts to find a reason (setting.limits); ""
-    for requested trials.
+        for requested trials.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = (

@@ -142,11 +142,13 @@ def sentences(scenario: TraceScenario, records: Sequence[TraceRecord],
     """
     if not (measured or is_question):
         return []
-    every = changes(records)
-    found = what_ifs.changes_to_explain(every, is_question)
-    known = TraceWhatIfs(measured, scenario.head.sysctls)
-    why = explain_changes(found, known, among=every)
-    return [*why[:MOST_REASONS], *reasons.not_measured(found, known)] if is_question else why
+    all_changes = changes(records)
+    to_explain = what_ifs.changes_to_explain(all_changes, is_question)
+    what_if_runs = TraceWhatIfs(measured, scenario.head.sysctls)
+    why = explain_changes(to_explain, what_if_runs, among=all_changes)
+    if not is_question:
+        return why
+    return [*why[:MOST_REASONS], *reasons.not_measured(to_explain, what_if_runs)]
 
 
 def finding(scenario: TraceScenario, records: Sequence[TraceRecord],

@@ -95,22 +95,24 @@ class TraceRecord(Record):
     seen_initcwnd: the initial window by TCP_INFO at accept.
     seen_rtt_ms: the handshake less serialisation.
     data_segments: data segments that the server sent.
-    retransmissions, lost_segments: those that were retransmissions, and those that never arrived.
+    retransmissions: data segments that were retransmissions.
+    lost_segments: data segments that never arrived.
     timeouts: how often the retransmission timer ran out.
     longest_rtt_ms: the longest time from a segment sent once to the first acknowledgement of it.
     largest_window: the largest congestion window of all samples.
-    restarts: how often it sent again after a pause of more than an RTO. judged_restarts: those that
-        were compared with the TCP's rule.
+    restarts: how often the server sent after a pause of more than an RTO.
+    judged_restarts: restarts that were compared with the TCP's rule.
     restart_windows: the window after each such pause, separated by spaces.
     last_window: the window with which the last response began.
-    last_retransmissions: segments that were retransmitted from then on.
+    last_retransmissions: segments that were retransmitted after the last response began.
     judged_by: "path" where each packet was judged by delay, rate and queue.
-    samples: samples of the window. rule_checked: those that were compared with the TCP's rules
-        (workloads.trace.rules). rule_unjudged: those that were not: taken during a recovery from a
-        loss, or after it until TCP filled its window again, and all of a sender that paces, or
-        whose kernel or settings the rules do not follow.
-    rule_wrong: those that differed from the rules.
-    link_idle_ms: of latency_ms, how long the link to the client sent nothing.
+    samples: how many samples of the window were taken.
+    rule_checked: samples that were compared with the TCP's rules (workloads.trace.rules).
+    rule_unjudged: samples that were not compared. They were taken during a recovery from a loss, or
+        after it until TCP filled its window again. No sample is compared where the sender paces,
+        or where the rules do not follow its kernel or settings.
+    rule_wrong: samples that differed from the rules.
+    link_idle_ms: how long the link to the client sent nothing within latency_ms.
     last_round_trips: flights in which the last response left.
     """
 

@@ -33,6 +33,7 @@ class Write:
     every_s: float | None = None
 
     def check(self, where: str) -> None:
+        """Check that the keys go together. Raises UsageError."""
         if (self.size_bytes is None) == (self.segments is None):
             raise UsageError(f"{where}: has to have either bytes or segments")
         if (self.until_s is None) != (self.every_s is None):
@@ -100,6 +101,7 @@ class Schedule:
     requests: tuple[Request, ...] = key((), reader=schema.listed(Request, "{ bytes = 5000 }"))
 
     def check(self, where: str) -> None:
+        """Check that there are writes or requests, in order. Raises UsageError."""
         if bool(self.writes) == bool(self.requests):
             raise UsageError(f"{where}: has to have either writes or requests")
         if fault := fault_of(self.writes):
@@ -122,8 +124,12 @@ class Schedule:
         """The requests of a trial; one request for all writes. think_s: the trial's think time."""
         if self.writes:
             return (Request(self.size_bytes(mss)),)
-        return tuple(replace(request, think_s=think_s or 0.0) if request.think_s is None
-                     else request for request in self.requests)
+        requests = []
+        for request in self.requests:
+            if request.think_s is None:
+                request = replace(request, think_s=think_s or 0.0)
+            requests.append(request)
+        return tuple(requests)
 
 
 def fault_of(writes: Sequence[Write]) -> str:

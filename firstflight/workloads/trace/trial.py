@@ -41,21 +41,25 @@ _SETTING = r"net\.[\w.]{1,80}=[\w,.:-]{1,64}"
 class TraceTrial(NetworkSetting):
     """One connection under one TCP: the parameters of network and TCP, and what follows.
 
-    trace: its name. tcp: the TCP's name. validation: whether Linux's RFC 2861 is on.
+    trace: its name.
+    tcp: the TCP's name.
+    validation: whether Linux validates windows by its own rules (RFC 2861).
     receive_window: the most that the client ever offers, in segments; 0 for what its buffers
         allow. It begins with initrwnd.
     rto_min_ms: least retransmission timeout, 0 for the kernel's (200 ms).
-    quickack: the client acknowledges every segment at once.
-    nagle: whether Nagle's algorithm is on. sample_ms: between looks at the window.
-    outage_from_ms, outage_to_ms: when everything to the client is lost; both
-        0 for never.
-    requests: on the connection, in order. writes: of the response to a single request, when the
-        server writes its parts; () for all at once.
-    think_s: the think time that the trial is about, None without one.
+    quickack: whether the client acknowledges every segment at once.
+    nagle: whether Nagle's algorithm is on.
+    sample_ms: the time between two samples of the window.
+    outage_from_ms, outage_to_ms: when everything to the client is lost; both 0 for never.
+    requests: the requests on the connection, in order.
+    writes: when the server writes the parts of the response to a single request; () for all at
+        once.
+    think_s: the think time that trials vary, None without one.
     may_lose: whether the queue may overflow.
     sysctls: set at the server besides validation, "name=value" separated by spaces.
-    repeat: 1, 2, … for repeated measurements. what_if: the limits of another trial that this one
-        lifts to find a reason (setting.limits); "" for requested trials.
+    repeat: 1, 2, … for repeated measurements.
+    what_if: the limits of another trial that this one lifts to find a reason (setting.limits); ""
+        for requested trials.
     """
 
     COLUMNS: ClassVar[tuple[str, ...]] = _FIRST
