@@ -35,7 +35,7 @@ from firstflight.base import PROJECT, reading
 from firstflight.base.argument_types import file_path, positive_number
 from firstflight.base.errors import FAILED, OK, CannotError
 from firstflight.base.parser import Parser
-from firstflight.runs.scenario_file import parsed
+from firstflight.runs.scenario_file import parse
 
 DOCUMENT = PROJECT / "vtime" / "EXPERIMENTS.md"
 HEAD = """\
@@ -104,7 +104,7 @@ class Experiment:
 def experiments(text: str) -> list[Experiment]:
     """The experiments of experiments.toml. Raises TypeError for an unknown key."""
     made = []
-    for each in parsed("experiments", text).raw["experiment"]:
+    for each in parse("experiments", text).raw["experiment"]:
         numbers = [Number(**number) for number in each.pop("number", ())]
         made.append(Experiment(**each, numbers=numbers))
     return made

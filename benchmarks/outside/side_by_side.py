@@ -44,7 +44,7 @@ from firstflight.base.argument_types import positive_number
 from firstflight.base.errors import FAILED, OK
 from firstflight.base.parser import Parser
 from firstflight.base.terminal import say
-from firstflight.runs.scenario_file import parsed
+from firstflight.runs.scenario_file import parse
 from vtime import CommandRequest, LinkTimes
 from vtime.uml import built_kernel_for_commands
 
@@ -131,7 +131,7 @@ CLOCKS = {"real": (), "counted": ("-icount", "shift=0,sleep=off")}
 
 def cases(text: str) -> tuple[list[Case], dict[str, str]]:
     """The cases, and the causes by their names. Raises TypeError for an unknown key."""
-    raw = parsed("cases", text).raw
+    raw = parse("cases", text).raw
     return [Case(**case) for case in raw["case"]], raw.get("causes", {})
 
 

@@ -1,9 +1,9 @@
 """Batches of trials for many machines, which judge what they measure and send the rows back.
 
 A batch is JSON. A result begins with a line of JSON about the machine. For each trial there follow
-a line of JSON, and the packets and files whose sizes that line gives. Both are compressed. Every
-row has to be of a trial of the batch; beyond that, a machine is trusted. runs/cluster sends batches
-to machines; on a machine, commands/batch.py measures them.
+a line of JSON, and the packets and files whose sizes that line gives. Batches and results are
+compressed. Every row has to be of a trial of the batch; beyond that, a machine is trusted.
+runs/cluster sends batches to machines; on a machine, commands/batch.py measures them.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Generic
+from typing import Any, Generic
 
 from firstflight.base.inflated import inflate
 from firstflight.base.untrusted import quoted
@@ -26,31 +26,28 @@ from firstflight.runs.results.records import (RowReader, RowWriter, columns_of, 
 from firstflight.runs.typed_columns import reader, to_json
 from firstflight.testbed.observations import CAPTURE_BYTES, FILE_BYTES, LINE_BYTES
 
-# Rough wall seconds of a batch: long compared with booting a guest, and a machine that dies loses
-# no more than these.
+# Wall seconds of a batch, roughly, at most. That is long compared with booting a guest, and a
+# machine that dies loses no more.
 BATCH_S = 25.0
-SHORTEST_S = 2.0
+SHORTEST_S = 2.0  # wall seconds of a batch, roughly, at least
 SHARES = 4  # batches for each guest at least, so that all guests end at about the same time
 
-# Its line, its files, and the packets of both hosts.
-OF_TRIAL_BYTES = LINE_BYTES + FILE_BYTES + 2 * CAPTURE_BYTES
+# The most bytes of a trial in a result: its line, its files, and the packets of both hosts.
+TRIAL_BYTES = LINE_BYTES + FILE_BYTES + 2 * CAPTURE_BYTES
 
-# What a machine reports of its engine, for run.json. The sender knows which kernel it sent.
+# The facts on its engine that a machine reports for run.json. The sender knows which kernel it
+# sent.
 ENGINE_FACTS = ("confined", "kernel", "kernels", "systems", "sysctls")
 
 
 @dataclass(frozen=True)
 class TrialBatch(Generic[S, T, R]):
-    """Trials that one guest measures one after another.
-
-    captured: the ids of trials whose packets are kept. known_kernel: whether the model of TCP was
-    checked against the default kernel.
-    """
+    """Trials that one guest measures one after another."""
 
     study: Study[S, T, R]
     trials: Sequence[T]
-    captured: Sequence[str]
-    known_kernel: bool = True
+    captured: Sequence[str]  # the ids of the trials whose packets are kept
+    known_kernel: bool = True  # whether the model of TCP was checked against the default kernel
 
     def payload(self) -> bytes:
         """The batch as a machine receives it: the argument of measure()."""
@@ -60,14 +57,14 @@ class TrialBatch(Generic[S, T, R]):
             "trials": list(map(named_values, self.trials))}).encode())
 
     def read(self, result: bytes) -> tuple[list[JudgedTrial[R]], dict[str, object]]:
-        """Read the result of a machine: the judged trials, and its facts on engine and machine.
+        """The judged trials in the result of a machine, and the facts that it reports.
 
-        Raises ValueError if that is not a result of these trials.
+        Raises ValueError if this is not a result of the batch's trials.
         """
         rows = RowReader(self.study.kind.record, columns_of(self.study.kind.record))
         judged = []
         try:
-            most_bytes = LINE_BYTES + len(self.trials) * OF_TRIAL_BYTES
+            most_bytes = LINE_BYTES + len(self.trials) * TRIAL_BYTES
             stream = io.BytesIO(inflate(result, most_bytes))
             facts: dict[str, object] = json.loads(stream.readline())
             for trial in self.trials:
@@ -75,8 +72,8 @@ class TrialBatch(Generic[S, T, R]):
                 record = rows.record(reply["row"])
                 if record.trial != trial:
                     raise ValueError(f"it has another trial than {trial.id}")
-                captures, files = (read_parts(stream, reply["captures"]),
-                                   read_parts(stream, reply["files"]))
+                captures = read_parts(stream, reply["captures"])
+                files = read_parts(stream, reply["files"])
                 judged.append(JudgedTrial(record, captures, files, reply["emulated_s"]))
         except OSError as error:
             raise ValueError(f"its bytes are damaged: {error.strerror}") from error
@@ -96,40 +93,51 @@ def read_exactly(stream: io.BytesIO, size: int) -> bytes:
 
 
 def read_parts(stream: io.BytesIO, sizes: Mapping[str, int]) -> dict[str, bytes]:
-    """The next parts of a stream, by name; sizes: in bytes. Raises ValueError if one is cut off."""
+    """The next parts of a stream, by name. sizes: in bytes, in the order of the stream.
+
+    Raises ValueError if the stream ends before the parts do.
+    """
     return {name: read_exactly(stream, size) for name, size in sizes.items()}
 
 
 def deal_batches(study: Study[S, T, R], trials: Sequence[T], captured: set[str], guests: int,
                  known_kernel: bool = True) -> Iterator[TrialBatch[S, T, R]]:
-    """Deal trials into batches of about equal length; trials on the same network stay together."""
+    """Deal trials into batches of about equal length; trials on the same network stay together.
+
+    captured: the ids of the trials whose packets are kept. guests: how many measure at once.
+    """
     if not trials:
         return
-    whole_s = sum(map(study.kind.guest_s, trials))
-    longest_s = min(BATCH_S, max(SHORTEST_S, whole_s / guests / SHARES))
-    rounds = math.ceil(whole_s / longest_s / guests)  # batches of each guest: all end together
-    longest_s = whole_s / rounds / guests
+    all_s = sum(map(study.kind.guest_s, trials))
+    longest_s = min(BATCH_S, max(SHORTEST_S, all_s / guests / SHARES))
+    # Every guest gets the same number of batches, so that all guests end at about the same time.
+    batches_of_guest = math.ceil(all_s / longest_s / guests)
+    longest_s = all_s / batches_of_guest / guests
+
     batch: list[T] = []
     batch_s = 0.0
     ordered = order_by_network(trials)
-    for place, trial in enumerate(ordered, start=1):
+    for count, trial in enumerate(ordered, start=1):
         batch.append(trial)
         batch_s += study.kind.guest_s(trial)
-        if batch_s >= longest_s or place == len(ordered):
-            yield TrialBatch(study, batch, [trial.id for trial in batch if trial.id in captured],
-                             known_kernel)
+        if batch_s >= longest_s or count == len(ordered):
+            captured_here = [trial.id for trial in batch if trial.id in captured]
+            yield TrialBatch(study, batch, captured_here, known_kernel)
             batch, batch_s = [], 0.0
 
 
 def order_by_network(trials: Sequence[T]) -> list[T]:
-    """The trials in the order in which a single guest gets them (testbed.job.shared_out)."""
-    shapes: dict[str, list[T]] = {}
+    """The trials in the order in which a single guest gets them (testbed.job.shared_out).
+
+    Trials on the same network follow each other, unless a trial has its guest alone.
+    """
+    by_network: dict[str, list[T]] = {}
     for trial in trials:
         job = trial.job()
         if job.get("alone"):
             return list(trials)
-        shapes.setdefault(json.dumps(job["network"], sort_keys=True), []).append(trial)
-    return [trial for group in shapes.values() for trial in group]
+        by_network.setdefault(json.dumps(job["network"], sort_keys=True), []).append(trial)
+    return [trial for group in by_network.values() for trial in group]
 
 
 def named_values(trial: AnyTrial) -> dict[str, object]:
@@ -146,9 +154,11 @@ def named_values(trial: AnyTrial) -> dict[str, object]:
 def trial_of(kind: type[T], values: Mapping[str, object]) -> T:
     """The trial of this class that has these named_values. Raises ValueError."""
     tables = table_columns(kind)
+    fields_read = dict(values)
+    for name in tables.keys() & values.keys():
+        fields_read[name] = reader(tables[name], name)(str(values[name]))
     make: Callable[..., T] = kind
-    return make(**{name: reader(tables[name], name)(str(value)) if name in tables else value
-                   for name, value in values.items()})
+    return make(**fields_read)
 
 
 # On the machine that measures --------------------------------------------------------
@@ -157,38 +167,45 @@ def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], AnyKind],
              machine: Mapping[str, object], folder: Path) -> bytes:
     """Measure a batch with an engine of this machine; return the result (TrialBatch.read).
 
-    machine: facts on this machine (runs.results.provenance). folder: for the engine's files.
-    Raises ValueError if the payload is no batch, and what the engine raises.
+    payload: of TrialBatch.payload. kind_of: returns the kind of a name. machine: facts on this
+    machine (runs.results.provenance). folder: for the engine's files. Raises ValueError if the
+    payload is no batch, and whatever the engine raises.
     """
     try:
         requested = json.loads(inflate(payload, FILE_BYTES))
     except OSError as error:
         raise ValueError(f"it is not a batch: {error.strerror}") from error
     kind = kind_of(requested["kind"])
-    trial = trial_class(kind.record)
-    trials = [trial_of(trial, values) for values in requested["trials"]]
-    waiting = {one.id: one for one in trials}
-    order, captured, judged = list(waiting), set(requested["captured"]), {}
+    trial_kind = trial_class(kind.record)
+    trials = [trial_of(trial_kind, values) for values in requested["trials"]]
+    waiting = {trial.id: trial for trial in trials}
+    order, captured = list(waiting), set(requested["captured"])
     jobs = [trial.job() for trial in waiting.values()]
+
+    judged: dict[str, JudgedTrial[Any]] = {}
     for observed in engine.run(jobs, requested["sysctls"], folder):
         trial_id = observed.trial_id
-        done = waiting.pop(trial_id)
-        judged[trial_id] = judge(kind, done, observed, engine.exact, requested["sysctls"],
-                                 trial_id in captured,
-                                 is_known(engine, done, bool(requested["known_kernel"])))
+        trial = waiting.pop(trial_id)
+        judged[trial_id] = judge(
+            kind, trial, observed, exact=engine.exact, sysctls=requested["sysctls"],
+            with_captures=trial_id in captured,
+            known_kernel=is_known(engine, trial, bool(requested["known_kernel"])))
+
     facts = {name: value for name, value in engine.facts.items() if name in ENGINE_FACTS}
     writer = RowWriter(kind.record, columns_of(kind.record))
     result = io.BytesIO()
     with gzip.GzipFile(fileobj=result, mode="wb") as stream:
-        def put(line: Mapping[str, object]) -> None:
+        def write_line(line: Mapping[str, object]) -> None:
             stream.write(json.dumps(line).encode() + b"\n")
 
-        put({**facts, "machine": dict(machine)})
-        for one in map(judged.pop, order):
-            kept = {"captures": one.captures, "files": one.files}
-            put({"row": writer.row(one.record), "emulated_s": one.emulated_s,
-                 **{what: {name: len(content) for name, content in contents.items()}
-                    for what, contents in kept.items()}})
+        write_line({**facts, "machine": dict(machine)})
+        for done in map(judged.pop, order):
+            line: dict[str, object] = {"row": writer.row(done.record),
+                                       "emulated_s": done.emulated_s}
+            kept = {"captures": done.captures, "files": done.files}
+            for key, contents in kept.items():
+                line[key] = {name: len(content) for name, content in contents.items()}
+            write_line(line)
             for contents in kept.values():
                 for content in contents.values():
                     stream.write(content)

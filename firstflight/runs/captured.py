@@ -1,4 +1,4 @@
-"""Chooses the trials whose packets are kept: a few, over the whole range of networks and sizes."""
+"""Chooses a few trials whose packets are kept, over the whole range of networks and sizes."""
 
 from __future__ import annotations
 
@@ -9,22 +9,23 @@ from operator import attrgetter
 from firstflight.runs.kinds import AnyTrial
 from firstflight.runs.results.records import requested_fields
 
-CAPTURES_KEPT = 8  # trials, or one more, unless all are requested
-MOST_CELLS = 500  # to choose from; of a population of thousands, an even share
+CAPTURES_KEPT = 8  # trials; cells have two, so one more may be kept
+MOST_CELLS = 500  # to choose from; a population of thousands gives an even share of its cells
 # The parameters in which the trials of a cell differ: the windows that are compared.
 WITHIN_A_CELL = ("initcwnd", "window", "mix", "clients")
+# Parameters of which a small or a large value says nothing about the network.
 NO_AXIS = ("scenario", "part", "sample", "weight", "repeat", "seed")
 
-Cell = tuple[object, ...]  # the values that its trials have in common
+Cell = tuple[object, ...]  # the values that the trials of a cell have in common
 
 
 def choose_captured(trials: Sequence[AnyTrial]) -> set[str]:
-    """The ids of the trials to keep packets of: the first and last window of each chosen cell.
+    """The ids of the trials whose packets are kept: the first and last window of each chosen cell.
 
-    Cells are chosen one by one. The next one has the most smallest and largest values of
-    parameters that no chosen cell has; among equals it is the one farthest from those chosen.
-    The choice depends on all trials and not on which are missing, so that a resumed run keeps the
-    same packets.
+    Cells are chosen one by one. Each time the cell is chosen that has the smallest or largest value
+    of the most parameters for which no chosen cell has it. Among equal ones it is the cell that is
+    farthest from the chosen ones. The choice depends on all trials, whether they are measured
+    already or not, so a resumed run keeps the same packets.
     """
     if not trials:
         return set()
@@ -37,34 +38,40 @@ def choose_captured(trials: Sequence[AnyTrial]) -> set[str]:
         cell = cell_of(trial)
         first.setdefault(cell, trial)
         last[cell] = trial
-    places = _places(names, evenly(list(first), MOST_CELLS))
+
+    ranks = _ranks(names, _spread_evenly(list(first), MOST_CELLS))
     chosen: set[str] = set()
-    ends: set[tuple[str, float]] = set()
-    distance = dict.fromkeys(places, 0.0)
+    covered: set[tuple[str, float]] = set()  # the extremes of the chosen cells
+    # From each cell that is not chosen to the nearest chosen one; 0.0 before the first choice.
+    distance = dict.fromkeys(ranks, 0.0)
     while distance and len(chosen) < CAPTURES_KEPT:
-        cell = max(distance, key=lambda other: (len(_ends(places[other]) - ends), distance[other]))
+        cell = max(distance,
+                   key=lambda other: (len(_extremes(ranks[other]) - covered), distance[other]))
         chosen |= {first[cell].id, last[cell].id}
-        ends |= _ends(places[cell])
+        covered |= _extremes(ranks[cell])
         del distance[cell]
         for other in distance:
-            apart = sum(abs(place - places[other][name]) for name, place in places[cell].items())
+            apart = sum(abs(rank - ranks[other][name]) for name, rank in ranks[cell].items())
             distance[other] = min(distance[other] or apart, apart)
     return chosen
 
 
-def evenly(cells: Sequence[Cell], most: int) -> Sequence[Cell]:
+def _spread_evenly(cells: Sequence[Cell], most: int) -> Sequence[Cell]:
     """At most `most` of the cells, evenly spread from the first on."""
     return cells[::max(1, math.ceil(len(cells) / most))]
 
 
-def _ends(place: Mapping[str, float]) -> set[tuple[str, float]]:
+def _extremes(ranks: Mapping[str, float]) -> set[tuple[str, float]]:
     """The parameters of which a cell has the smallest (0.0) or largest (1.0) value."""
-    return {(name, value) for name, value in place.items() if value in (0.0, 1.0)}
+    return {(name, rank) for name, rank in ranks.items() if rank in (0.0, 1.0)}
 
 
-def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
-    """The rank of each cell by each parameter that differs, from 0.0 to 1.0."""
-    places: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
+def _ranks(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str, float]]:
+    """The rank of each cell's value, from 0.0 to 1.0, for each parameter that differs.
+
+    names: of the values in a cell.
+    """
+    ranks: dict[Cell, dict[str, float]] = {cell: {} for cell in cells}
     for name, column in zip(names, zip(*cells)):
         values = set(column)
         if name not in NO_AXIS and len(values) > 1:
@@ -73,5 +80,5 @@ def _places(names: Sequence[str], cells: Sequence[Cell]) -> dict[Cell, dict[str,
                 order.sort(key=lambda value: (value is None, isinstance(value, str), value))
             axis = {value: rank / (len(order) - 1) for rank, value in enumerate(order)}
             for cell, value in zip(cells, column):
-                places[cell][name] = axis[value]
-    return places
+                ranks[cell][name] = axis[value]
+    return ranks

@@ -1,4 +1,4 @@
-"""Reuses what earlier runs of a scenario measured, when its lists have grown since."""
+"""Reuses the records of earlier runs of a scenario whose lists have grown since."""
 
 from __future__ import annotations
 
@@ -22,21 +22,20 @@ MOST_RUNS = 20  # stored runs that are read
 class Refining(Generic[T, R]):
     """How a long measurement gives an early answer.
 
-    content: the key of a trial's outcome; content_of: that of the trial of a record. Trials with
-    equal keys have the same outcome, so that what an earlier run measured is not measured again.
-    order: the key by which trials are sorted,
-    the most important first. answer: takes the records so far; "" while there is none.
+    Trials with equal keys have the same outcome, so a trial is not measured again if an earlier run
+    measured one with its key.
     """
 
-    content: Callable[[T], Hashable]
-    content_of: Callable[[R], Hashable]
-    order: Callable[[T], tuple[float, ...]]
-    answer: Callable[[Sequence[R]], str]
+    content: Callable[[T], Hashable]  # the key of a trial
+    content_of: Callable[[R], Hashable]  # the key of a record's trial
+    order: Callable[[T], tuple[float, ...]]  # trials with a smaller one are measured first
+    answer: Callable[[Sequence[R]], str]  # takes the records so far; "" while there is no answer
 
 
 def records(study: Study[S, T, R], run: runs.Run[R], missing: Sequence[T],
             refining: Refining[T, R]) -> Iterator[tuple[R, Path, str]]:
-    """For each trial that an earlier run measured: its record, that run's folder, its id there.
+    """For each missing trial that an earlier run measured: its record, that run's folder, and the
+    trial's id in that run.
 
     The record has the trial as this run names it. Only runs on the same kernel by the same versions
     are used, and only records that count.
@@ -44,27 +43,35 @@ def records(study: Study[S, T, R], run: runs.Run[R], missing: Sequence[T],
     wanted = {refining.content(trial) for trial in missing}
     found: dict[Hashable, tuple[R, Path]] = {}
     for folder in runs.newest_first(run.folder.parent)[:MOST_RUNS]:
-        if folder != run.folder and _is_alike(folder, study, run.facts):
-            with suppress(FirstFlightError):  # a damaged file has nothing to give
-                for record in read_records(folder / runs.TRIALS_CSV, study.kind.record):
-                    if record.counts and (key := refining.content_of(record)) in wanted:
-                        found.setdefault(key, (record, folder))
+        if folder == run.folder or not _was_measured_alike(folder, study, run.facts):
+            continue
+        with suppress(FirstFlightError):  # nothing is taken from a damaged file
+            for record in read_records(folder / runs.TRIALS_CSV, study.kind.record):
+                if record.counts and (key := refining.content_of(record)) in wanted:
+                    found.setdefault(key, (record, folder))
+
     for trial in missing:
         if (key := refining.content(trial)) in found:
             record, folder = found[key]
             yield replace(record, trial=trial), folder, record.trial.id
 
 
-def _is_alike(folder: Path, study: Study[S, T, R], facts: Facts) -> bool:
-    """Whether a stored run was measured like this one, and its trials.csv was not changed."""
+def _was_measured_alike(folder: Path, study: Study[S, T, R], facts: Facts) -> bool:
+    """Whether a stored run was measured like this one, and its trials.csv was not changed.
+
+    facts: of this run.
+    """
     stored = runs.read_facts(folder)
-    asked = stored.get("asked")
+    requested = stored.get("asked")
+    if not isinstance(requested, dict) or not requested.keys() >= {"engine", "kernel"}:
+        return False
+    if any(requested[name] != facts["asked"][name] for name in ("engine", "kernel")) or any(
+            stored.get(name) != facts.get(name) for name in ("project", "tools")):
+        return False
+
     with suppress(FirstFlightError):
-        return (isinstance(asked, dict) and asked.keys() >= {"engine", "kernel"}
-                and all(asked[name] == facts["asked"][name] for name in ("engine", "kernel"))
-                and all(stored.get(name) == facts.get(name) for name in ("project", "tools"))
-                and scenario_file.parsed(study.head.name, str(stored.get("scenario_file"))
-                                         ).head().sysctls == study.head.sysctls
-                and not changes(folder / runs.TRIALS_CSV, stored.get("trials"),
-                                stored.get("state") == runs.COMPLETE))
+        file = scenario_file.parse(study.head.name, str(stored.get("scenario_file")))
+        is_complete = stored.get("state") == runs.COMPLETE
+        return file.head().sysctls == study.head.sysctls and not changes(
+            folder / runs.TRIALS_CSV, stored.get("trials"), is_complete)
     return False

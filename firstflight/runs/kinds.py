@@ -25,9 +25,11 @@ if TYPE_CHECKING:
 
 
 class AnyTrial(RequestedTrial, Protocol):
-    """What is requested, as a worker can measure it."""
+    """One requested trial of any kind."""
 
-    def job(self) -> Job: ...
+    def job(self) -> Job:
+        """The trial as a worker can measure it."""
+        ...
 
 
 def site_of(trial: AnyTrial) -> str:
@@ -37,7 +39,7 @@ def site_of(trial: AnyTrial) -> str:
 
 
 def memory_mb_of(trials: Iterable[AnyTrial]) -> int:
-    """The most memory that a guest of some trials may take."""
+    """The most memory in MB that a guest which measures these trials may take."""
     return BROWSER_MEMORY_MB if any(map(site_of, trials)) else MEMORY_MB
 
 
@@ -57,31 +59,28 @@ R_co = TypeVar("R_co", bound=Record, covariant=True)
 
 @dataclass(frozen=True)
 class Overrides:
-    """What the command line sets in place of the scenario.
+    """The values that the command line sets in place of the scenario's."""
 
-    lists: values by the name of the quantity. client: the program that fetches. sample: "full" for
-    the large sample of a scenario that draws its responses. own_server: the flags of the user's own
-    server, by their names. many: more than 100,000 trials are allowed (scenario_file.check_count).
-    own_window: no route sets the initial window (--iw default).
-    """
-
-    lists: Mapping[str, Sequence[Any]]
+    lists: Mapping[str, Sequence[Any]]  # by the name of the quantity
     repeat: int | None = None
-    client: str | None = None
-    many: bool = False
-    sample: str = ""
+    client: str | None = None  # the program that fetches
+    many: bool = False  # whether more than 100,000 trials are allowed (scenario_file.check_count)
+    sample: str = ""  # "full" for the large sample of a scenario that draws its responses
+    # The flags of the user's own server, by their names.
     own_server: Mapping[str, object] = field(default_factory=dict)
-    own_window: bool = False
+    own_window: bool = False  # whether no route sets the initial window (--iw default)
 
     @property
     def given(self) -> dict[str, str]:
-        """The flag of everything that is set, by its name."""
+        """The flags on the command line, by the names of the values that they set."""
+        flags = {name: FLAGS[name].flag for name in self.lists}
         others = {"repeat": self.repeat is not None,
                   "client": self.client is not None, "sample": self.sample,
                   "server-command": self.own_server}
-        return {**{name: FLAGS[name].flag for name in self.lists},
-                **{name: f"--{name}" for name, is_given in others.items() if is_given},
-                **({"own_window": "--iw default"} if self.own_window else {})}
+        flags |= {name: f"--{name}" for name, is_given in others.items() if is_given}
+        if self.own_window:
+            flags["own_window"] = "--iw default"
+        return flags
 
     def checked(self) -> dict[str, tuple[Any, ...]]:
         """The lists without duplicates, each value in its range.
@@ -93,8 +92,8 @@ class Overrides:
             flag = FLAGS[name].flag
             if not values:
                 raise UsageError(f"{flag}: no value is given")
-            known = dict.fromkeys(FLAGS[name].check(value, flag) for value in values)
-            checked[name] = FLAGS[name].together(tuple(known))
+            distinct = dict.fromkeys(FLAGS[name].check(value, flag) for value in values)
+            checked[name] = FLAGS[name].together(tuple(distinct))
         return checked
 
 
@@ -108,19 +107,13 @@ def is_drawn(trial: AnyTrial) -> bool:
 
 @dataclass(frozen=True)
 class RunData(Generic[R]):
-    """A run as it was measured: what its report is built from.
-
-    folder: of the run; facts: run.json. records: of the requested trials; means, counts and
-    conditions use only these. what_ifs: of the trials that were added to find the reason of a
-    difference. changed: how the records were edited since they were measured, in words; "" where
-    they were not.
-    """
+    """A run as it was measured. Its report is built from this."""
 
     folder: Path
-    facts: Facts
-    records: Sequence[R]
-    what_ifs: Sequence[R] = ()
-    changed: str = ""
+    facts: Facts  # the content of run.json
+    records: Sequence[R]  # of the requested trials; means, counts and conditions use only these
+    what_ifs: Sequence[R] = ()  # of trials that were added to find the reason of a difference
+    changed: str = ""  # how the records were edited since they were measured, in words, or ""
 
     @property
     def exact(self) -> bool:
@@ -129,12 +122,12 @@ class RunData(Generic[R]):
 
 
 class Judge(Protocol[T_contra, R_co]):
-    """Judges a trial by what an engine observed of it.
+    """Judges a trial by an engine's observation.
 
-    Returns its record with the verdict, and the files to keep, by name. exact: measured in virtual
-    time. sysctls: the head's. known_kernel: whether the model of TCP was checked against this
-    kernel; otherwise its prediction is recorded, and is no part of the verdict. Nothing else of the
-    study is needed, so that another machine can judge.
+    It returns the trial's record with the verdict, and the files to keep, by name. exact: whether
+    the trial was measured in virtual time. sysctls: of the scenario's head. known_kernel: whether
+    the model of TCP was checked against this kernel; otherwise the prediction is recorded, and is
+    no part of the verdict. A judge needs nothing else of the study, so another machine can judge.
     """
 
     def __call__(self, trial: T_contra, observed: ObservedTrial, exact: bool,
@@ -149,38 +142,36 @@ def are_measured(trials: Sequence[T], measured: Sequence[T]) -> bool:
 
 @dataclass(frozen=True)
 class Kind(Generic[S, T, R]):
-    """What a kind of study does with its scenarios (S), their trials (T) and records (R).
+    """How the studies of a kind are made, measured and reported.
 
-    record: the class of its records.
-    read: the scenario of a file; overrides: some of them select a part of it. Raises UsageError.
-    expand: the trials of a scenario, with overrides in place of the file's values, for the seed of
-    a run. Raises UsageError.
-    report: of a run of a study. Raises FirstFlightError if a file is missing.
-    guest_s: rough wall seconds of a trial in a guest, so that batches take about equally long.
-    checks: those behind the verdicts.
-    all_captures: whether the packets of every trial are kept.
-    has_all_cells: whether the trials of a whole scenario, given first, are covered by those that
-    were measured, so that these are enough for its figures.
-    repeats_with_drops: how often a cell of a scenario is measured in which one measurement is one
-    draw; 0 for as any other.
-    with_draws: the study's trials, with those that such cells get, by what was measured of each
-    cell and window so far, its first record at least, and by the seed of the run.
-    what_if_trials: those that would show why windows differ; those measured already are among them.
-    Takes the records of the requested trials, and those of trials that were added so far.
+    S, T and R are the classes of its scenarios, trials and records.
     """
 
     record: type[R]
+    # Reads the scenario of a file; some overrides select a part of it. Raises UsageError.
     read: Callable[[ScenarioFile, Overrides], S]
+    # Returns the trials of a scenario, with overrides in place of the file's values, for the seed
+    # of a run. Raises UsageError.
     expand: Callable[[S, Overrides, int], Sequence[T]]
     judge: Judge[T, R]
+    # Returns the report of a study's run. Raises FirstFlightError if a file is missing.
     report: Callable[[Study[S, T, R], RunData[R]], Report]
+    # Estimates the wall seconds of a trial in a guest, so that batches take about equally long.
     guest_s: Callable[[T], float]
-    checks: Callable[[], Sequence[AnyCheck[R]]]
-    all_captures: bool = False
+    checks: Callable[[], Sequence[AnyCheck[R]]]  # behind the verdicts
+    all_captures: bool = False  # whether the packets of every trial are kept
+    # Whether measured trials, the second argument, are enough for the figures of a whole scenario,
+    # whose trials are the first.
     has_all_cells: Callable[[Sequence[T], Sequence[T]], bool] = are_measured
+    # How often a scenario has a cell measured in which one measurement is one draw; 0 for as often
+    # as any other cell.
     repeats_with_drops: Callable[[S], int] = lambda _: 0
+    # Returns the study's trials and the trials that such cells get. They follow from the run so
+    # far, which has at least one record of each cell and window, and from the run's seed.
     with_draws: Callable[[Study[S, T, R], RunData[R], int], Sequence[T]] = (
         lambda study, run, seed: study.trials)
+    # Returns the trials that would show why windows differ, measured ones included. It takes the
+    # records of the requested trials, and the records of the trials that were added so far.
     what_if_trials: Callable[[Study[S, T, R], Sequence[R], Sequence[R]], Sequence[T]] = (
         lambda study, records, what_ifs: ())
 
@@ -199,35 +190,33 @@ class Kind(Generic[S, T, R]):
         whole = overrides.given.keys() <= {"sample"} or self.has_all_cells(
             self.expand(scenario, NOTHING, seed), trials)
         repeats = self.repeats_with_drops(scenario)
-        return Study(self, scenario, trials, whole,
-                     repeats and (overrides.repeat or repeats))
+        if repeats and overrides.repeat:
+            repeats = overrides.repeat
+        return Study(self, scenario, trials, whole=whole, repeat_with_drops=repeats)
 
 
 @dataclass(frozen=True)
 class Study(Generic[S, T, R]):
-    """One scenario, ready to be measured and rendered.
-
-    trials: what to measure. whole: whether these are all the trials that the figures need.
-    repeat_with_drops: how often a cell is measured in which one measurement is one draw; 0 for no
-    more than trials has of it.
-    """
+    """One scenario, ready to be measured and rendered."""
 
     kind: Kind[S, T, R]
     scenario: S
-    trials: Sequence[T]
-    whole: bool
+    trials: Sequence[T]  # to measure
+    whole: bool  # whether the trials are all that the figures need
+    # How often a cell is measured in which one measurement is one draw; 0 for as often as `trials`
+    # has it.
     repeat_with_drops: int = 0
 
     @property
     def head(self) -> Head:
-        """Title, claim, source, text and sysctls of the scenario."""
+        """The head of the scenario."""
         return self.scenario.head
 
     def report(self, run: RunData[R]) -> Report:
         return self.kind.report(self, run)
 
 
-# Of a kind that only the registry knows; each stands for a study of one kind, never for a mixture.
+# A kind that only the registry knows, and a study and a run of such a kind.
 AnyKind = Kind[Any, Any, Any]
 AnyStudy = Study[Any, Any, Any]
 AnyRun = RunData[Any]

@@ -25,31 +25,26 @@ from firstflight.testbed.messages import Job, ObservedTrial
 
 CAPTURES, FILES = "captures", "files"  # folders of a run
 SEAL_INTERVAL_S = 5.0  # between two seals of trials.csv in run.json
-FIRST_ANSWER_S = 10.0  # from the start to the first answer; each later one takes twice as long
+FIRST_ANSWER_S = 10.0  # from the start to the first answer; each later answer takes twice as long
 # Facts that an engine reports once a guest has run.
-OF_GUESTS = ("kernel", "kernels", "systems", "sysctls")
-DRAWN_ROUNDS = 2  # of trials where one is one draw: the first one shows it, or the others
+GUEST_FACTS = ("kernel", "kernels", "systems", "sysctls")
+# Rounds of trials where one trial is one draw: the first trial shows that, or its repeats do.
+DRAWN_ROUNDS = 2
 MOST_ROUNDS = 5  # of trials that show reasons; each round starts from what the last one showed
 
 
 class Engine(Protocol):
-    """What runs trials on this machine (testbed.engine).
-
-    build: identifies its kernel, before it runs. exact: its clock is virtual, so times have to be
-    exact. known_kernel: the model of TCP was checked against its kernel. jobs: how many workers
-    run side by side. facts: what its kernel reports, once trials run.
-    """
+    """An engine runs trials on this machine (testbed.engine)."""
 
     name: str
-    build: str
-    exact: bool
-    known_kernel: bool
-    jobs: int
-    facts: dict[str, object]
+    build: str  # identifies its kernel, before the kernel runs
+    exact: bool  # whether its clock is virtual, so times have to be exact
+    known_kernel: bool  # whether the model of TCP was checked against its kernel
+    jobs: int  # how many workers run side by side
+    facts: dict[str, object]  # what its kernel reports, once trials run
 
     def recipes(self, names: Collection[str]) -> Mapping[str, Recipe]:
-        """What each of these named kernels was built from; kernels that are missing have no entry.
-        """
+        """The recipes from which these named kernels were built; a missing kernel has no entry."""
         ...
 
     def is_known(self, kernel: str) -> bool:
@@ -64,23 +59,18 @@ class Engine(Protocol):
 
 @dataclass(frozen=True)
 class JudgedTrial(Generic[R]):
-    """A judged trial with what the run keeps of it.
-
-    captures: its packets at each side, where they were requested. files: other files, by name.
-    emulated_s: how long it took on its network.
-    """
+    """A trial that was judged, and what the run keeps of it."""
 
     record: R
-    captures: Mapping[str, bytes]
-    files: Mapping[str, bytes]
-    emulated_s: float
+    captures: Mapping[str, bytes]  # the packets at each side, where they were requested
+    files: Mapping[str, bytes]  # other files, by name
+    emulated_s: float  # how long the trial took on its network
 
 
 class Measurer(Protocol):
-    """What measures and judges: this machine (OneMachine), or many (runs.cluster).
+    """A measurer measures and judges trials, on this machine (OneMachine) or many (runs.cluster).
 
-    name, build, exact, jobs, facts: as in Engine. doing: which machines measure, for the progress
-    line.
+    name, build, exact, jobs and facts are as in Engine.
     """
 
     name: str
@@ -92,18 +82,25 @@ class Measurer(Protocol):
     def facts(self) -> dict[str, object]: ...
 
     @property
-    def doing(self) -> str: ...
+    def doing(self) -> str:
+        """Which machines measure, for the progress line."""
+        ...
 
-    def recipes(self, names: Collection[str]) -> Mapping[str, Recipe]: ...
+    def recipes(self, names: Collection[str]) -> Mapping[str, Recipe]:
+        """As Engine.recipes."""
+        ...
 
     def judged(self, study: Study[S, T, R], trials: Sequence[T], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial[R]]:
-        """Yield each trial once it is judged; captured: the ids of those whose packets are kept."""
+        """Yield each trial once it is judged.
+
+        captured: the ids of the trials whose packets are kept. folder: for the engine's files.
+        """
         ...
 
 
 class OneMachine:
-    """Measures with an engine of this machine, and judges what it observes."""
+    """Measures with an engine of this machine, and judges its observations."""
 
     doing = ""
 
@@ -143,45 +140,47 @@ def is_known(engine: Engine, trial: AnyTrial, is_default_known: bool) -> bool:
 
 
 def build_of(study: Study[S, T, R], measurer: Measurer) -> str:
-    """The builds of a study's kernels: the default one, then each named one.
+    """The builds of a study's kernels: the default kernel's, then each named kernel's.
 
-    A named kernel that is missing is "none", so that a run in which its trials were skipped is not
-    resumed once it is there.
+    For a missing kernel "none" stands there. So a run in which its trials were skipped is not
+    resumed once the kernel is there.
     """
     names = {kernel_of(trial) for trial in study.trials} - {default("kernel")}
     recipes = measurer.recipes(names) if names else {}
-    return " ".join([measurer.build, *(
-        f"{name}={str(recipes[name]['linux'])[:16] if name in recipes else 'none'}"
-        for name in sorted(names))])
+    builds = [measurer.build]
+    for name in sorted(names):
+        build = str(recipes[name]["linux"])[:16] if name in recipes else "none"
+        builds.append(f"{name}={build}")
+    return " ".join(builds)
 
 
 def judge(kind: Kind[S, T, R], trial: T, observed: ObservedTrial, exact: bool,
           sysctls: Mapping[str, str], with_captures: bool, known_kernel: bool
           ) -> JudgedTrial[R]:
-    """Judge a trial by what an engine observed of it."""
+    """Judge a trial by an engine's observation.
+
+    with_captures: whether its packets are kept. The other parameters: as for kinds.Judge.
+    """
     record, files_kept = kind.judge(trial, observed, exact, sysctls, known_kernel)
-    captures = ({"client": observed.client_pcap, "server": observed.server_pcap}
-                if with_captures else {})
+    captures = {}
+    if with_captures:
+        captures = {"client": observed.client_pcap, "server": observed.server_pcap}
     return JudgedTrial(record, captures, files_kept, observed.content.get("duration_s", 0.0))
 
 
 @dataclass(frozen=True)
 class MeasureOptions:
-    """How to measure a study: where results go, which seed, and what is kept.
+    """How to measure a study: where results go, which seed, and what is kept."""
 
-    keep_captures: the packets of every trial. keep_first_captures: only of those that were not
-    added with a drawn RTT. facts: further entries of run.json. quiet: no progress line. reasons:
-    whether trials are added that show why windows differ.
-    """
-
-    results: Path
+    results: Path  # the folder of all results
     seed: int
-    fresh: bool
-    keep_captures: bool
-    facts: Mapping[str, object]
-    quiet: bool = False
-    refining: Refining[Any, Any] | None = None
-    reasons: bool = True
+    fresh: bool  # whether nothing of an earlier run is used
+    keep_captures: bool  # whether the packets of every trial are kept
+    facts: Mapping[str, object]  # further entries of run.json
+    quiet: bool = False  # no progress line
+    refining: Refining[Any, Any] | None = None  # None for no early answer
+    reasons: bool = True  # whether trials are added that show why windows differ
+    # Whether the packets of every trial are kept that was not added with a drawn RTT.
     keep_first_captures: bool = False
 
 
@@ -216,12 +215,12 @@ def measure(study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions
 
 
 def _note_resuming(run: Run[R], study: Study[S, T, R], requested: MeasureOptions) -> None:
-    """Say that a run goes on, and record with which version and tools."""
+    """Say that a run is resumed, and record by which version and tools."""
     if not requested.quiet:
-        # A run that repeats what is one draw has more trials than the study begins with.
-        there, count = len(run.measured), len(study.trials)
-        of_all = f" of {count}" if there <= count else ""
-        say(f"resuming {run.folder}: {there}{of_all} trials are there")
+        # A run with repeats of what is one draw has more trials than the study begins with.
+        measured, count = len(run.measured), len(study.trials)
+        of_all = f" of {count}" if measured <= count else ""
+        say(f"resuming {run.folder}: {measured}{of_all} trials are there")
     run.facts.setdefault("resumed", []).append(
         {"at": runs.now_text(), "project": requested.facts.get("project"),
          "tools": requested.facts.get("tools")})
@@ -229,18 +228,24 @@ def _note_resuming(run: Run[R], study: Study[S, T, R], requested: MeasureOptions
 
 def _take_earlier(run: Run[R], study: Study[S, T, R], requested: MeasureOptions,
                   refining: Refining[T, R]) -> None:
-    """Append what earlier runs have measured, with the packets that this run keeps."""
-    captured, file, taken = _captured(study, requested), run.open_records(), Counter[Path]()
-    missing = run.missing(study.trials)
+    """Append the records of trials that earlier runs have measured.
+
+    A trial whose packets this run keeps is taken only if the earlier run has kept them.
+    """
+    captured, missing = _captured(study, requested), run.missing(study.trials)
+    taken = Counter[Path]()  # how many records are from each earlier run
+    file = run.open_records()
     try:
-        for record, folder, there in earlier.records(study, run, missing, refining):
+        for record, folder, earlier_id in earlier.records(study, run, missing, refining):
             packets = {}
             if record.trial.id in captured:
-                paths = {side: capture_path(folder, there, side) for side in ("client", "server")}
+                paths = {side: capture_path(folder, earlier_id, side)
+                         for side in ("client", "server")}
                 packets = {side: read_trial_file(path) for side, path in paths.items()
                            if path.is_file()}
                 if not packets:
                     continue
+
             judged = JudgedTrial(record, captures=packets, files={}, emulated_s=0.0)
             save_trial_files(run.folder, judged)
             file.append(record)
@@ -258,23 +263,24 @@ def _take_earlier(run: Run[R], study: Study[S, T, R], requested: MeasureOptions,
 def _take_facts(run: Run[R], taken: Mapping[Path, int]) -> None:
     """Record which earlier runs measured how many trials, and what their guests reported.
 
-    The guests' kernel was of the same build (earlier.records). Where a run measures the rest, its
-    own guests' facts replace these.
+    Their guests' kernel was of the same build (earlier.records). If this run measures the other
+    trials, the facts of its own guests replace these.
     """
     for folder in taken:
         stored = runs.read_facts(folder)
-        run.facts = {**{name: stored[name] for name in OF_GUESTS if name in stored}, **run.facts}
+        reported = {name: stored[name] for name in GUEST_FACTS if name in stored}
+        run.facts = {**reported, **run.facts}
     if taken:
         run.facts["earlier_runs"] = {folder.name: count for folder, count in taken.items()}
 
 
 def _with_draws(run: Run[R], study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions
                 ) -> Study[S, T, R]:
-    """Measure the first trial of each cell and window, then those that these need; return the study
-    with all that are needed.
+    """Find out which cells need more trials, since one measurement of them is one draw.
 
-    A run that was interrupted adds the same trials: each round follows from the trials of the one
-    before alone.
+    The first trial of each cell and window is measured for that, and in further rounds the trials
+    that the study adds. Returns the study with all trials that it needs. A run that was interrupted
+    adds the same trials: each round follows from the trials of the round before alone.
     """
     if not (study.repeat_with_drops and measurer.exact):
         return study
@@ -290,20 +296,22 @@ def _measure_reasons(run: Run[R], study: Study[S, T, R], measurer: Measurer,
                      requested: MeasureOptions) -> list[T]:
     """Measure the trials that show reasons, round after round; return all of them, in their order.
 
-    A round starts from what was requested and what the rounds before it added, in that order, and
-    from nothing else: a run that was interrupted adds the same trials, and measures the rest.
+    A round starts from the requested trials and from those that the rounds before it added, in that
+    order, and from nothing else. So a run that was interrupted adds the same trials when it is
+    resumed, and measures those that are missing.
     """
-    what_ifs: dict[T, None] = {}
-    rounds = range(MOST_ROUNDS if requested.reasons and measurer.exact else 0)
-    records = _in_order(run.records(), study.trials) if rounds else []
-    for _ in rounds:
+    if not (requested.reasons and measurer.exact):
+        return []
+    what_ifs: dict[T, None] = {}  # a set that keeps its order
+    records = _in_order(run.records(), study.trials)
+    for _ in range(MOST_ROUNDS):
         measured = run.what_ifs()
-        more = study.kind.what_if_trials(study, records, _in_order(measured, what_ifs))
-        if not more:
+        added = study.kind.what_if_trials(study, records, _in_order(measured, what_ifs))
+        if not added:
             break
-        what_ifs |= dict.fromkeys(more)
-        there = {record.trial for record in measured}
-        if missing := [trial for trial in more if trial not in there]:
+        what_ifs |= dict.fromkeys(added)
+        measured_trials = {record.trial for record in measured}
+        if missing := [trial for trial in added if trial not in measured_trials]:
             _append_what_ifs(run, study, measurer, missing)
     return list(what_ifs)
 
@@ -338,13 +346,18 @@ def _captured(study: Study[S, T, R], requested: MeasureOptions) -> set[str]:
 
 def _measure_missing(run: Run[R], study: Study[S, T, R], measurer: Measurer,
                      requested: MeasureOptions) -> None:
-    """Append the record of each trial as it comes, and add up the times in run.json."""
+    """Measure the study's trials that have no record; add up the times in run.json.
+
+    The record of each trial is appended as soon as the trial is judged.
+    """
     started, emulated_s = time.monotonic(), 0.0
     missing, refining = run.missing(study.trials), requested.refining
     if refining:
         missing.sort(key=refining.order)
-    captured, answer_after_s = _captured(study, requested), FIRST_ANSWER_S
-    file, sealed = run.open_records(), started
+    captured = _captured(study, requested)
+    answer_after_s = FIRST_ANSWER_S
+    sealed = started  # when run.json got the last seal
+    file = run.open_records()
     try:
         with Progress(len(study.trials), len(run.measured), study.head.name,
                       requested.quiet or not missing) as progress:
@@ -393,7 +406,10 @@ def save_trial_files(folder: Path, judged: JudgedTrial[R]) -> None:
 
 
 def capture_path(folder: Path, trial_id: str, side: str) -> Path:
-    """The path of a trial's capture at one side, kept or not. Raises FirstFlightError."""
+    """The path of a trial's capture at one side, whether it is kept or not.
+
+    Raises FirstFlightError.
+    """
     return places.named_after(folder / CAPTURES, trial_id, f"-{side}.pcap")
 
 

@@ -1,11 +1,11 @@
 """Run folders: results/<scenario>/<stamp>-<engine>/ with trials.csv, what_if.csv and run.json.
 
-trials.csv has the requested trials, so that a mean over its rows is one over what was requested.
+trials.csv has the requested trials only, so a mean over its rows is a mean over what was requested.
 Trials that were added to find a reason are in what_if.csv, where there are any.
 
-A run that was interrupted is resumed by the next one with the same request; nothing is ever
-overwritten. `latest` is a link to the newest run of a whole scenario, `latest-partial` to the
-newest run of a part of one, or with other values.
+A run that was interrupted is resumed by the next run with the same request. Nothing is ever
+overwritten. `latest` is a link to the newest run of a whole scenario. `latest-partial` is a link to
+the newest run of a part of the scenario, or with other values.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from firstflight.runs.results.records import (Record, RecordsError, RequestedTri
 
 RUN_JSON = "run.json"
 TRIALS_CSV, WHAT_IF_CSV = "trials.csv", "what_if.csv"
-SEALS = {TRIALS_CSV: "trials", WHAT_IF_CSV: "what_ifs"}  # keys of run.json
+SEALS = {TRIALS_CSV: "trials", WHAT_IF_CSV: "what_ifs"}  # the keys of their seals in run.json
 RUNNING, COMPLETE = "running", "complete"
 WORK = "work"
 LATEST, LATEST_PARTIAL = "latest", "latest-partial"
@@ -41,18 +41,14 @@ LATEST, LATEST_PARTIAL = "latest", "latest-partial"
 
 @dataclass
 class Run(Generic[R]):
-    """One run folder, locked by the process that measures into it.
-
-    facts: the content of run.json. kind: the class of its records. measured: the trials with a
-    record, without what-if trials that were added since it was opened.
-    """
+    """One run folder, locked by the process that measures into it."""
 
     folder: Path
-    facts: dict[str, Any]
-    kind: type[R]
-    measured: set[RequestedTrial]
+    facts: dict[str, Any]  # the content of run.json
+    kind: type[R]  # the class of its records
+    measured: set[RequestedTrial]  # the requested trials that have a record
     resumed: bool
-    _lock: int
+    _lock: int  # a descriptor of the locked folder
 
     @property
     def work_folder(self) -> Path:
@@ -78,13 +74,15 @@ class Run(Generic[R]):
         return False
 
     def open_records(self) -> RecordFile:
+        """trials.csv, open for appending."""
         return RecordFile(self.folder / TRIALS_CSV, self.kind)
 
     def open_what_ifs(self) -> RecordFile:
+        """what_if.csv, open for appending."""
         return RecordFile(self.folder / WHAT_IF_CSV, self.kind, what_if=True)
 
     def point_partial(self) -> None:
-        """Let `latest-partial` point to this run; to be called once it has a record."""
+        """Let `latest-partial` point to this run. Call it once the run has a record."""
         files.link(self.folder.parent / LATEST_PARTIAL, self.folder.name)
 
     def seal(self, records: RecordFile) -> None:
@@ -98,10 +96,10 @@ class Run(Generic[R]):
                    json.dumps(self.facts, indent=2, sort_keys=True) + "\n")
 
     def order(self, trials: Sequence[AnyTrial], what_ifs: Sequence[AnyTrial] = ()) -> None:
-        """Put the rows of trials.csv and what_if.csv in the order of their trials; seal them anew.
+        """Put the rows of trials.csv and what_if.csv in the order of their trials; seal them again.
 
-        While the file is replaced, run.json has the seals before and after. So the run can be
-        resumed wherever it is stopped. Raises RecordsError.
+        While a file is replaced, run.json has the seals of its old and its new content. So the run
+        can be resumed wherever it is stopped. Raises RecordsError.
         """
         for name, in_order in ((TRIALS_CSV, trials), (WHAT_IF_CSV, what_ifs)):
             path, key = self.folder / name, SEALS[name]
@@ -116,7 +114,7 @@ class Run(Generic[R]):
             self.save()
 
     def finish(self) -> None:
-        """Mark the run as complete; `latest` points to it if it is of a whole scenario."""
+        """Mark the run as complete. If it is of a whole scenario, let `latest` point to it."""
         self.facts["state"] = COMPLETE
         self.facts["finished_at"] = now_text()
         self.save()
@@ -124,6 +122,7 @@ class Run(Generic[R]):
             files.link(self.folder.parent / LATEST, self.folder.name)
 
     def close(self) -> None:
+        """Remove the engine's files, and unlock the folder."""
         files.remove(self.work_folder)
         os.close(self._lock)
 
@@ -152,7 +151,7 @@ def open_run(results: Path, study: Study[S, T, R], requested: Mapping[str, str],
 
 
 def remove_work_of_killed(home: Path) -> None:
-    """Remove what the engines of killed runs left in the run folders of a scenario."""
+    """Remove the files that the engines of killed runs left in the run folders of a scenario."""
     for folder in newest_first(home):
         with suppress(OSError):  # it may be another user's
             if (folder / WORK).is_dir() and (lock := _try_lock(folder)) is not None:
@@ -161,12 +160,12 @@ def remove_work_of_killed(home: Path) -> None:
 
 
 def request(study: Study[S, T, R], engine: str, kernel: str, seed: int) -> dict[str, str]:
-    """What the results of a run depend on, by the words that name it in a message.
+    """The inputs from which the results of a run follow, by the words that name them in a message.
 
-    The digest of the trials covers every value that is not its default, with all digits; so a
-    column that a later version adds does not change it. The versions of the project and of the
-    tools are not part of a request: run.json has those with which a run was begun and resumed.
-    Raises UsageError if two trials have the same name, since files are named after it.
+    The digest of the trials covers every value that is not its default, with all digits. So a
+    column that a later version adds does not change the digest. The versions of the project and of
+    the tools are not part of a request: run.json has the versions with which the run was begun and
+    resumed. Raises UsageError if two trials have the same name, since files are named after it.
     """
     names = Counter(trial.id for trial in study.trials)
     name, count = names.most_common(1)[0] if names else ("", 0)
@@ -179,7 +178,10 @@ def request(study: Study[S, T, R], engine: str, kernel: str, seed: int) -> dict[
 
 
 def _values_of(trials: Sequence[RequestedTrial], kind: type[RequestedTrial]) -> list[str]:
-    """Every value of every trial, as text; repr() of a float has all of its digits."""
+    """The values of each trial that are not defaults, as text, sorted.
+
+    repr() of a float has all of its digits.
+    """
     defaults = {column.name: column.default for column in fields(kind)}
     texts = []
     for trial in trials:
@@ -194,8 +196,9 @@ def _digest(lines: Sequence[str]) -> str:
 
 def newest_first(home: Path) -> list[Path]:
     """The run folders of one scenario, the newest first; their names begin with the time."""
-    return sorted((folder for folder in home.glob("*-*") if (folder / RUN_JSON).is_file()
-                   and not folder.is_symlink()), reverse=True)
+    folders = [folder for folder in home.glob("*-*")
+               if (folder / RUN_JSON).is_file() and not folder.is_symlink()]
+    return sorted(folders, reverse=True)
 
 
 def whole_runs(name: str, results: Path) -> list[Path]:
@@ -206,7 +209,10 @@ def whole_runs(name: str, results: Path) -> list[Path]:
 
 
 def newest_whole(name: str, results: Path) -> Path:
-    """The newest of whole_runs. Where there is none, raises FirstFlightError with the command."""
+    """The newest complete run of a whole scenario.
+
+    If there is none, raises FirstFlightError with the command that measures it.
+    """
     folders = whole_runs(name, results)
     if not folders:
         raise FirstFlightError(f"{results / name}: there is no whole run; measure it with"
@@ -215,9 +221,9 @@ def newest_whole(name: str, results: Path) -> Path:
 
 
 def load_run(folder: Path, study: Study[S, T, R]) -> RunData[R]:
-    """A stored run. Raises FirstFlightError if it cannot be read, or is another scenario's.
+    """Read a stored run. Raises FirstFlightError if it cannot be read, or is another scenario's.
 
-    If its trials.csv or what_if.csv was changed since it was measured, a line is printed.
+    Prints a line if its trials.csv or what_if.csv was changed since it was measured.
     """
     records = read_records(folder / TRIALS_CSV, study.kind.record)
     what_ifs = _records_if_there(folder / WHAT_IF_CSV, study.kind.record)
@@ -236,19 +242,22 @@ def load_run(folder: Path, study: Study[S, T, R]) -> RunData[R]:
 
 
 def _records_if_there(path: Path, kind: type[R]) -> list[R]:
-    """The records of a file that a run may lack, or may have begun. Raises RecordsError."""
+    """The records of a file; [] if it does not exist, or has no complete line yet.
+
+    Raises RecordsError.
+    """
     return read_records(path, kind) if path.exists() and whole_lines(path) else []
 
 
 def _check_trials(path: Path, records: Sequence[Record], name: str) -> None:
     """Raises RecordsError where a row is another scenario's, or is not a trial."""
-    foreign = next((record for record in records if record.trial.scenario != name), None)
-    if foreign is not None:
-        raise RecordsError(f"{path}: holds trials of {foreign.trial.scenario!r},"
-                           f" but run.json says {name!r}")
+    for record in records:
+        if record.trial.scenario != name:
+            raise RecordsError(f"{path}: holds trials of {record.trial.scenario!r},"
+                               f" but run.json says {name!r}")
     for number, record in enumerate(records, start=2):
         try:
-            # Its captures and files are named after it.
+            # Captures and files are named after the trial, so its id has to be a name.
             places.named_after(path.parent, str(record.trial.job()["id"]), "")
         except (ValueError, LookupError, ArithmeticError, UsageError) as error:
             raise RecordsError(f"{path}, row {number}: is not a trial: {error}") from error
@@ -260,11 +269,15 @@ def _changes(folder: Path, stored: Facts, complete: bool) -> str:
     Raises RecordsError.
     """
     changed = changes(folder / TRIALS_CSV, stored.get(SEALS[TRIALS_CSV]), complete)
+    if changed:
+        return changed
     path, seal = folder / WHAT_IF_CSV, stored.get(SEALS[WHAT_IF_CSV])
     if path.exists():
-        return changed or changes(path, seal, complete)
-    return changed or (f"{WHAT_IF_CSV} is missing, and with it the reasons that it shows; --fresh"
-                       " measures it again" if seal else "")
+        return changes(path, seal, complete)
+    if seal:
+        return (f"{WHAT_IF_CSV} is missing, and with it the reasons that it shows; --fresh"
+                " measures it again")
+    return ""
 
 
 def scenario_of(folder: Path) -> str:
@@ -288,11 +301,15 @@ def read_facts(folder: Path) -> dict[str, Any]:
 
 
 def now_text() -> str:
+    """The time of day in UTC, as ISO 8601 has it, in whole seconds."""
     return datetime.now(timezone.utc).isoformat(timespec="seconds")
 
 
 def _resume(folder: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R] | str:
-    """The unfinished run in a folder, or why it is not resumed; "" if that needs no message."""
+    """The unfinished run in a folder, or why it is not resumed; "" if that needs no message.
+
+    A complete run needs none, nor does a run that another process is measuring.
+    """
     stored = read_facts(folder)
     if stored.get("state") != RUNNING:
         return ""
@@ -301,16 +318,19 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R]
         return ""
 
     why = _difference(stored.get("asked"), requested)
+    records: list[R] = []
     try:
         why = why or _changes(folder, stored, complete=False)
-        records = [] if why else _records_if_there(folder / TRIALS_CSV, kind)
-        what_ifs = [] if why else _records_if_there(folder / WHAT_IF_CSV, kind)
-        why = (why or _count_doubled(records, TRIALS_CSV)
-               or _count_doubled(what_ifs, WHAT_IF_CSV))
+        if not why:
+            records = _records_if_there(folder / TRIALS_CSV, kind)
+            what_ifs = _records_if_there(folder / WHAT_IF_CSV, kind)
+            why = (_count_doubled(records, TRIALS_CSV)
+                   or _count_doubled(what_ifs, WHAT_IF_CSV))
         if not why:
             files.make_empty_folder(folder / WORK)  # a guest that was killed may have left one
     except (RecordsError, WriteError) as error:
         why = str(error)
+
     if why:
         os.close(lock)
         return why
@@ -319,27 +339,31 @@ def _resume(folder: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R]
 
 
 def _count_doubled(records: Sequence[Record], name: str) -> str:
-    """How many trials have two rows, in words, since no run measures one twice; "" for none."""
+    """How many rows are of a trial that has a row already, in words; "" for none.
+
+    No run measures a trial twice.
+    """
     count = len(records) - len({record.trial for record in records})
     return f"{name} was changed: {count} of its rows are duplicates" if count else ""
 
 
-def _difference(before: object, now: Mapping[str, str]) -> str:
+def _difference(earlier: object, requested: Mapping[str, str]) -> str:
     """How a request differs from an earlier one, in words; "" if they are equal."""
-    if not isinstance(before, dict):
+    if not isinstance(earlier, dict):
         return "an earlier version began it"
-    other = [name for name, value in now.items() if before.get(name) != value]
+    other = [name for name, value in requested.items() if earlier.get(name) != value]
     return ", ".join(f"other {name}" if name.endswith("s") else f"another {name}"
                      for name in other)
 
 
 def _create(home: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R]:
+    """A new run in a folder of its own below `home`."""
     folder = _new_folder(home, requested["engine"])
     lock = _try_lock(folder)
     assert lock is not None  # nobody else knows the folder yet
     begun = {"state": RUNNING, "engine": requested["engine"], "asked": dict(requested),
              "started_at": now_text()}
-    run = Run(folder, begun, kind, set(), False, lock)
+    run = Run(folder, begun, kind, measured=set(), resumed=False, _lock=lock)
     try:
         run.save()
         files.make_empty_folder(run.work_folder)
@@ -351,7 +375,10 @@ def _create(home: Path, requested: Mapping[str, str], kind: type[R]) -> Run[R]:
 
 
 def _new_folder(home: Path, engine: str) -> Path:
-    """Make a folder named after the time; a run that begins in the same millisecond waits."""
+    """Make a folder that is named after the time.
+
+    If another run began in the same millisecond, the next millisecond is tried.
+    """
     while True:
         stamp = datetime.now(timezone.utc).strftime("%Y%m%dT%H%M%S.%f")[:-3] + "Z"
         if files.make_new_folder(home / f"{stamp}-{engine}"):
@@ -359,7 +386,7 @@ def _new_folder(home: Path, engine: str) -> Path:
 
 
 def _try_lock(folder: Path) -> int | None:
-    """Lock a folder; return its descriptor, None where another process has the lock."""
+    """Lock a folder; return its descriptor, or None where another process has the lock."""
     descriptor = places.open_folder(folder)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)

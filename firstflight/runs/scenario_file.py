@@ -25,32 +25,29 @@ SCENARIOS = Path(__file__).resolve().parent.parent.parent / "scenarios"
 HEAD_KEYS = ("kind", "title", "source", "note", "about", "result", "sysctls")
 OWN_SERVER = "own_server"  # the table that names a command
 MOST_LEVELS = 20  # of nested tables and lists; no scenario needs more than four
-# A key of many parts with dots between them: reading one takes a TOML reader time that grows with
-# the square of their number. Keys stand at the beginning of a line, or in a table on one line.
+# A key of many parts with dots between them. A TOML reader takes time for it that grows with the
+# square of the number of parts. Keys stand at the beginning of a line, or in a table on one line.
 _PART = r"""(?:[\w-]+|"(?:[^"\\\n]|\\.)*"|'[^'\n]*')"""
 _LONG_KEY = re.compile(rf"(?:^|[{{,])[ \t]*\[{{0,2}}[ \t]*{_PART}"
                        rf"(?:[ \t]*\.[ \t]*{_PART}){{{MOST_LEVELS}}}", re.MULTILINE | re.ASCII)
-MOST_BYTES = 16 << 20  # of a file; half a million users take as many
+MOST_BYTES = 16 << 20  # of a file, enough for half a million users
 TOO_MANY_DIGITS = "a number of more than 18 digits is out of any range"
-MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of these
+MANY_TRIALS = 100_000  # more take a day and gigabytes; the largest scenario has a third of this
 MOST_TRIALS = 1_000_000  # more would take days, and more memory than a laptop has
 
 
 @dataclass(frozen=True)
 class ScenarioFile:
-    """A scenario's file: its text, and the tables and values in it (raw).
-
-    path: as the user typed it; "" for a file of scenarios/.
-    """
+    """A scenario's file."""
 
     name: str
     text: str
-    raw: dict[str, Any]
-    path: str = ""
+    raw: dict[str, Any]  # its tables and values, unchecked
+    path: str = ""  # as the user typed it; "" for a file of scenarios/
 
     @property
     def where(self) -> str:
-        """How messages name it."""
+        """How messages name the file."""
         return self.path or f"scenarios/{self.name}.toml"
 
     @property
@@ -68,46 +65,45 @@ class ScenarioFile:
         return first.lstrip("# ")
 
     def sampled(self, one_in: int) -> ScenarioFile:
-        """A scenario with one in `one_in` cells or clients; its kind reads the key one_in."""
-        first, _, rest = self.text.partition("\n")
-        text = f"{first}\n\none_in = {one_in}\n{rest}"
+        """The scenario with one in `one_in` of its cells or clients.
+
+        Its file has the key one_in, which its kind reads.
+        """
+        first_line, _, rest = self.text.partition("\n")
+        text = f"{first_line}\n\none_in = {one_in}\n{rest}"
         return ScenarioFile(self.name + sample_suffix(one_in), text,
                             {**self.raw, "one_in": one_in}, f"{self.where}, one in {one_in}")
 
     def head(self) -> Head:
         """The head of the scenario. Raises UsageError."""
-        given = {name: value for name, value in self.raw.items() if name in (
+        table = {name: value for name, value in self.raw.items() if name in (
             "kind", "title", "source", "note", "about", "result")}
-        return schema.read(Head, given, self.where, name=self.name, claim=self.claim,
+        return schema.read(Head, table, self.where, name=self.name, claim=self.claim,
                            text=self.text, sysctls=sysctls_of(self.raw, self.where))
 
 
 def sample_suffix(one_in: int) -> str:
-    """What the name of a scenario ends in where one in `one_in` of it is measured."""
+    """The end of the name of a scenario of which one in `one_in` is measured."""
     return f"_1in{one_in}"
 
 
 @dataclass(frozen=True)
 class Head:
-    """What scenarios of every kind have.
+    """The values that scenarios of every kind have."""
 
-    title: one line. source: who published it, and where. note: a remark for its readers. kind: a
-    key of study.registry.KINDS. about: what is measured, what was published, and what of that
-    should agree; it stands before the answer. result: what was measured, in words; its numbers are
-    quotes of findings (findings/render/values.py). claim: in one sentence. text: the whole file.
-    sysctls: those that differ from TCP_SYSCTLS (testbed.network.tcp_sysctls).
-    """
-
-    title: str
-    source: str
+    title: str  # one line
+    source: str  # who published it, and where
     name: str = schema.key(absent=True)
-    claim: str = schema.key(absent=True)
-    text: str = schema.key(absent=True)
-    sysctls: dict[str, str] = schema.key(absent=True)
-    note: str = ""
+    claim: str = schema.key(absent=True)  # in one sentence
+    text: str = schema.key(absent=True)  # all of the file
+    sysctls: dict[str, str] = schema.key(absent=True)  # other than testbed.network.tcp_sysctls has
+    note: str = ""  # a remark for the readers
+    # What is measured, what was published, and which parts of that should agree. It stands before
+    # the answer.
     about: str = ""
+    # What was measured, in words. Its numbers are quotes of findings (findings/render/values.py).
     result: str = ""
-    kind: str = "fetches"
+    kind: str = "fetches"  # a key of study.registry.KINDS
 
 
 def check_own_name(name: str) -> None:
@@ -128,15 +124,15 @@ def names(folder: Path = SCENARIOS) -> list[str]:
 def find(name: str, folder: Path = SCENARIOS) -> ScenarioFile:
     """Read a scenario by its name, or the user's own file by its path. Raises UsageError."""
     if name.endswith(".toml"):
-        return _own(Path(name), folder)
+        return _read_own_file(Path(name), folder)
     path, known = folder / f"{name}.toml", names(folder)
     if name not in known:
-        raise UsageError(_unknown(name, known, folder))
+        raise UsageError(_describe_unknown(name, known, folder))
     return read(path)
 
 
-def _unknown(name: str, known: list[str], folder: Path) -> str:
-    """The message for a name that no scenario has, with what may be meant."""
+def _describe_unknown(name: str, known: list[str], folder: Path) -> str:
+    """The message for a name that no scenario has, with names that may be meant."""
     if name in REMOVED:
         return f"{name}: {REMOVED[name]}"
     if os.path.isdir(name):
@@ -144,8 +140,9 @@ def _unknown(name: str, known: list[str], folder: Path) -> str:
     if os.path.exists(name):
         return f"{name!r} is a file that does not end in .toml, as scenarios do"
     if figure := re.fullmatch(r"fig(?:ure)?[ _-]?(\d+)", name.lower()):
-        its = f"paper_figure{figure[1]}."
-        near = [other for other in known if its in (folder / f"{other}.toml").read_text("utf-8")]
+        published = f"paper_figure{figure[1]}."  # in the text of a scenario that has this figure
+        near = [other for other in known
+                if published in (folder / f"{other}.toml").read_text("utf-8")]
     else:
         near = near_words(name.lower(), known, most=3)
     meant = f"did you mean {' or '.join(near)}? " if near else ""
@@ -159,11 +156,11 @@ def of_run(name: str, text: str) -> ScenarioFile:
     """
     if name in names() or not text:
         return find(name)
-    return parsed(name, text, f"the scenario of the run, {name}")
+    return parse(name, text, f"the scenario of the run, {name}")
 
 
-def _own(path: Path, folder: Path) -> ScenarioFile:
-    """Read the user's own file; its results are named after it. Raises UsageError."""
+def _read_own_file(path: Path, folder: Path) -> ScenarioFile:
+    """Read the user's own file, after which its results are named. Raises UsageError."""
     if not re.fullmatch(r"[a-z0-9_]{1,100}", path.stem):
         raise UsageError(f"{path}: its name becomes a folder of results: a-z, 0-9 and _ only, at"
                          " most 100 of them")
@@ -179,19 +176,19 @@ def _own(path: Path, folder: Path) -> ScenarioFile:
 
 
 def read(path: Path, named: str = "") -> ScenarioFile:
-    """Read a scenario's file. named: its path in messages, if it is not one of scenarios/.
+    """Read a scenario's file. named: its path in messages; "" for a file of scenarios/.
 
     Raises UsageError.
     """
     try:
-        return parsed(path.stem, text_of(reading.content(path, MOST_BYTES)), named)
+        return parse(path.stem, text_of(reading.content(path, MOST_BYTES)), named)
     except (OSError, ValueError) as error:
         why = error.strerror if isinstance(error, OSError) else str(error)
         raise UsageError(f"{named or f'scenarios/{path.name}'}: cannot be read: {why}") from error
 
 
-def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
-    """Read a scenario from its text. Raises UsageError."""
+def parse(name: str, text: str, named: str = "") -> ScenarioFile:
+    """Read a scenario from its text. named: as for `read`. Raises UsageError."""
     if sys.version_info >= (3, 11):
         import tomllib
     else:  # a package that run.sh installs after it has read the flags
@@ -204,7 +201,7 @@ def parsed(name: str, text: str, named: str = "") -> ScenarioFile:
         if _is_deeper(raw, MOST_LEVELS):
             raise RecursionError
         _check_values(raw, "")
-    except ValueError as error:  # a number of thousands of digits raises it, too
+    except ValueError as error:  # as for a number of thousands of digits
         raise UsageError(f"{where}: {toml_fault(error, text)}") from error
     except RecursionError:
         raise UsageError(f"{where}: has tables or lists more than {MOST_LEVELS} deep in each"
@@ -242,9 +239,10 @@ def _check_values(value: object, place: str) -> None:
 
 
 def check_count(count: int, what: str = "trials", many: bool = False) -> None:
-    """Raises UsageError for more than MANY_TRIALS; many: for more than MOST_TRIALS only.
+    """Raises UsageError for more than MANY_TRIALS, or with `many` for more than MOST_TRIALS.
 
-    Call it before the trials are made, since a slip can request billions.
+    Call it before the trials are made, since a slip of the user can request billions. what: the
+    name of what is counted.
     """
     if count > MOST_TRIALS:
         raise UsageError(f"{count} {what} are requested, at most {MOST_TRIALS} fit in one run")
@@ -256,9 +254,9 @@ def check_count(count: int, what: str = "trials", many: bool = False) -> None:
 def toml_fault(error: Exception, text: str) -> str:
     """What is wrong in a TOML file, in words that begin with the line."""
     message = str(error)
-    if "set_int_max_str_digits" in message:
-        before = re.search(r"[0-9_]{4300}", text)
-        line = text.count("\n", 0, before.start()) + 1 if before else 1
+    if "set_int_max_str_digits" in message:  # Python reads at most 4300 digits
+        number = re.search(r"[0-9_]{4300}", text)
+        line = text.count("\n", 0, number.start()) + 1 if number else 1
         return f"line {line}: {TOO_MANY_DIGITS}"
     if "at end of document" in message:
         return f"line {text.count(chr(10)) + 1}: {message.partition(' (at')[0]} (end of file)"

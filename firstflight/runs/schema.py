@@ -6,10 +6,11 @@ The annotation of a field and its `key(...)` say what a table may have:
     Literal["a", "b"]          one of these words
     int, float                 a number; its range is the quantity of the field's name
     tuple[int, ...]            a list of such values, none twice
-    T | None                   as T, and may be missing
+    T | None                   a T, or no such key
 
 Every mistake is reported in one line that names file, table and key. A class may have a method
-`check(where)` for rules about several fields; it raises UsageError.
+`check(where)` for rules about several fields; it raises UsageError. In all functions `where` is the
+place of a table or a value, as messages name it.
 """
 
 from __future__ import annotations
@@ -27,24 +28,25 @@ from firstflight.findings.quantities import QUANTITIES
 T = TypeVar("T")
 Reader = Callable[[object, str], Any]  # (value, where) → checked value; raises UsageError
 _KEY = "firstflight.runs.schema"
-# Keys that files had, and what they are called in all workloads now.
+# Old names of keys, and their names in all workloads now.
 RENAMED = {"queue_packets": "queue", "repeat_lossless": "repeat", "paced": "qdisc",
            "baseline_initcwnd": "windows", "experiment_initcwnd": "windows", "series": "down",
            "quantity": "metric", "first": "compares", "second": "compares", "larger": "compares",
            "most": "compares", "equal": "compares", "relation": "expects", "at_most": "expects",
            "more_where": "expects", "highest_percent": "published", "at_s": "where"}
-_WRITTEN = {"paced": ': paced = true is qdisc = "fq"'}  # where its values are others, too
+_NEW_VALUES = {"paced": ': paced = true is qdisc = "fq"'}  # of a key whose values changed as well
 
 
 def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",
         reader: Reader | None = None, name: str = "", absent: bool = False) -> Any:
     """A field that its annotation alone does not describe.
 
-    default: the value where the table lacks the key, which is required without one. quantity: the
-    quantity whose range a number has, if it is not named like the field; quantity_in: a field
-    above that names it. reader: reads the value, in place of the annotation. name: the key, if it
-    is not named like the field. absent: tables do not have the key; the caller of read() gives the
-    value.
+    default: the value where a table lacks the key; without a default the key is required.
+    quantity: the quantity whose range a number has, if it is not named like the field.
+    quantity_in: an earlier field, whose value is the name of that quantity.
+    reader: reads the value, in place of the annotation.
+    name: the key, if it is not named like the field.
+    absent: no table has the key; the caller of read() gives the value.
     """
     return field(default=default, metadata={_KEY: {
         "quantity": quantity, "quantity_in": quantity_in, "reader": reader, "name": name,
@@ -53,10 +55,10 @@ def key(default: object = MISSING, *, quantity: str = "", quantity_in: str = "",
 
 @dataclass(frozen=True)
 class Item:
-    """One key of a field that holds several: its name in the field, its key, and its reader."""
+    """One key of a field that holds several keys."""
 
-    name: str
-    key: str
+    name: str  # of the value in the field
+    key: str  # in a table
     reader: Reader
 
 
@@ -66,7 +68,7 @@ def several(*items: Item) -> Any:
 
 
 def items_of(attribute: Field[object]) -> tuple[Item, ...]:
-    """The keys of a field made by several(); () for other fields."""
+    """The keys of a field that several() made; () for another field."""
     return _option(attribute, "items") or ()
 
 
@@ -80,9 +82,10 @@ def keys_of(kind: type[object]) -> tuple[str, ...]:
 
 
 def read(kind: type[T], table: Mapping[str, object], where: str, **given: object) -> T:
-    """Read a table as an instance of the dataclass. given: fields whose values are not in it.
+    """Read a table as an instance of the dataclass.
 
-    Raises UsageError that begins with `where`.
+    given: the values of fields that are not in the table. Raises UsageError that begins with
+    `where`.
     """
     known_keys(table, keys_of(kind), where)
     hints = get_type_hints(kind)
@@ -96,8 +99,8 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
                 item.name: item.reader(table[item.key], f"{where}: {item.key}")
                 for item in items if item.key in table}
         elif name in table:
-            above = values.get(_option(attribute, "quantity_in") or "")
-            quantity = str(above or _option(attribute, "quantity") or name)
+            named = values.get(_option(attribute, "quantity_in") or "")
+            quantity = str(named or _option(attribute, "quantity") or name)
             reader = _option(attribute, "reader") or _of_hint(hints[attribute.name], quantity)
             values[attribute.name] = reader(table[name], f"{where}: {name}")
         elif attribute.default is MISSING and attribute.default_factory is MISSING:
@@ -109,10 +112,7 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
 
 
 def values_of(instance: Any) -> dict[str, object]:
-    """The table of an instance, by key: the reverse of read().
-
-    Defaults are left out.
-    """
+    """The table of an instance, without defaults: the reverse of read()."""
     values: dict[str, object] = {}
     for attribute in fields(instance):
         value = getattr(instance, attribute.name)
@@ -128,8 +128,8 @@ def read_tables(kind: type[T], raw: Mapping[str, object], name: str, where: str,
                 **given: object) -> tuple[T, ...]:
     """Read the [[name]] tables of a document.
 
-    called: the key that distinguishes them. defaults: values for keys that a table lacks. given:
-    as in read(). Raises UsageError.
+    called: the key that distinguishes the tables. defaults: values for keys that a table lacks.
+    given: as for read(). Raises UsageError.
     """
     return tuple(read(kind, {**(defaults or {}), **table}, place, **given)
                  for table, place in tables(raw, name, where, called=called,
@@ -138,7 +138,11 @@ def read_tables(kind: type[T], raw: Mapping[str, object], name: str, where: str,
 
 def tables(raw: Mapping[str, object], name: str, where: str, *, called: str = "name",
            known: Sequence[str]) -> list[tuple[dict[str, object], str]]:
-    """The [[name]] tables, each with its place as messages name it. Raises UsageError."""
+    """The [[name]] tables of a document, each with its place as messages name it.
+
+    called: the key that distinguishes the tables. known: the keys that a table may have. Raises
+    UsageError.
+    """
     named: list[tuple[dict[str, object], str]] = []
     words: set[object] = set()
     for number, table in enumerate(as_tables(raw, name, where), start=1):
@@ -181,19 +185,22 @@ def known_keys(table: Mapping[str, object], known: Sequence[str], where: str) ->
     for name in table:
         if name not in known:
             if (new := RENAMED.get(name)) in known:
-                raise UsageError(f"{where}: {name!r} is called {new!r} now{_WRITTEN.get(name, '')}")
+                raise UsageError(f"{where}: {name!r} is called {new!r} now"
+                                 f"{_NEW_VALUES.get(name, '')}")
             raise UsageError(f"{where}: unknown key {name!r}{nearest_or_known(name, known)}")
 
 
 # Readers ---------------------------------------------------------------------------
 
 def text(value: object, where: str) -> str:
+    """Read a string."""
     if not isinstance(value, str):
         raise UsageError(f"{where} has to be a string, it is {value!r}")
     return value
 
 
 def flag(value: object, where: str) -> bool:
+    """Read true or false."""
     if not isinstance(value, bool):
         raise UsageError(f"{where} has to be true or false, it is {value!r}")
     return value
@@ -207,16 +214,17 @@ def file_name(value: object, where: str) -> str:
 
 
 def number(quantity: str) -> Reader:
-    """A reader of a quantity's values in its range; some quantities are words."""
+    """A reader of a quantity's values, in its range; the values of some quantities are words."""
     return QUANTITIES[quantity].check
 
 
 def word(known: Sequence[str]) -> Reader:
-    """A reader of one of some words."""
+    """A reader of a word that has to be one of these."""
     return lambda value, where: one_of(value, known, where)
 
 
 def one_of(value: object, known: Sequence[str], where: str) -> str:
+    """Read a word that has to be one of `known`."""
     if value not in known:
         raise UsageError(f"{where}: unknown {value!r}{nearest_or_known(str(value), known)}")
     return str(value)
@@ -229,7 +237,11 @@ def none_for(name: str, reader: Reader) -> Reader:
 
 def values(read_item: Reader, what: str = "numbers", empty: bool = False,
            distinct: bool = True) -> Reader:
-    """A reader of a list of values. distinct: no value twice. empty: the list may be empty."""
+    """A reader of a list of values.
+
+    what: the values' name in messages. empty: whether the list may be empty. distinct: whether no
+    value may occur twice.
+    """
     def read_list(value: object, where: str) -> tuple[object, ...]:
         if not isinstance(value, list) or not (value or empty):
             raise UsageError(f"{where}: has to be a list of {what}, it is {value!r}")
@@ -241,7 +253,7 @@ def values(read_item: Reader, what: str = "numbers", empty: bool = False,
 
 
 def listed(kind: type[object], example: str) -> Reader:
-    """A reader of a list of tables, as instances of a dataclass. example: such a table."""
+    """A reader of a list of tables, as instances of a dataclass. example: a table, for messages."""
     def read_list(value: object, where: str) -> tuple[object, ...]:
         if not isinstance(value, list) or not value or not all(
                 isinstance(item, dict) for item in value):
@@ -258,7 +270,7 @@ def one_or_more(read_item: Reader, what: str = "numbers", empty: bool = False) -
 
 
 def _of_hint(hint: object, quantity: str) -> Reader:
-    """A reader for an annotation."""
+    """A reader for an annotation. quantity: whose range a number has."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin in (Union, types.UnionType):
         return _of_hint(arguments[0], quantity)  # T | None
@@ -272,8 +284,10 @@ def _of_hint(hint: object, quantity: str) -> Reader:
 
 
 def _name(attribute: Field[object]) -> str:
+    """The key of a field in a table."""
     return str(_option(attribute, "name") or attribute.name)
 
 
 def _option(attribute: Field[object], option: str) -> Any:
+    """A parameter that key() or several() had for a field; None for a field without."""
     return attribute.metadata.get(_KEY, {}).get(option)

@@ -1,4 +1,4 @@
-"""Reads the [sysctls] of a scenario's file, which hold for all of its trials."""
+"""Reads the table [sysctls] of a scenario's file, whose settings hold for all of its trials."""
 
 from __future__ import annotations
 
@@ -10,7 +10,10 @@ from firstflight.runs import schema
 
 
 def sysctls_of(raw: Mapping[str, object], where: str, one_word: bool = False) -> dict[str, str]:
-    """The [sysctls] of a table, checked; one_word: values without a space. Raises UsageError."""
+    """The settings in the table [sysctls] of `raw`. Raises UsageError.
+
+    one_word: whether a value must not have a space.
+    """
     settings = schema.table(raw, "sysctls", where)
     for name, value in settings.items():
         try:

@@ -1,8 +1,8 @@
 """Columns of trials.csv that hold tables: the hosts of a load, the schedule of a trace.
 
 Such a field of a trial is a tuple of frozen dataclasses. Its column is one text of JSON, with the
-keys that scenario files have for it (runs.schema); the same readers check it, so that a stranger's
-file has no other values than a scenario may have.
+keys that scenario files have for the field (runs.schema). The same readers check the text, so a
+stranger's file has no other values than a scenario may have.
 """
 
 from __future__ import annotations
@@ -16,29 +16,33 @@ from firstflight.base import untrusted
 from firstflight.base.errors import UsageError
 from firstflight.runs import schema
 
-MOST_BYTES = 4 << 20  # of a column: a schedule of 50,000 writes has half of it
-MOST_ITEMS = 50_000
-MOST_DEPTH = 4
+MOST_BYTES = 4 << 20  # of a column: a schedule of 50,000 writes takes half of this
+MOST_ITEMS = 50_000  # of a field
+MOST_DEPTH = 4  # of lists and tables in each other
 
 
 def item_class(hint: object) -> type[object] | None:
-    """The class of a field's items, by the field's type; None where its column is no JSON."""
+    """The class of a field's items; None for a field whose column is no JSON.
+
+    hint: the field's type, such as tuple[Write, ...].
+    """
     if get_origin(hint) is not tuple:
         return None
     kind, *rest = get_args(hint)
-    return kind if rest == [...] and isinstance(kind, type) and is_dataclass(kind) else None
+    is_list_of_tables = rest == [...] and isinstance(kind, type) and is_dataclass(kind)
+    return kind if is_list_of_tables else None
 
 
 def to_json(value: object) -> str:
-    """The text of a field with such a type: a list with a table for each item."""
+    """The column's text of a field that has an item_class: a list with a table for each item."""
     return json.dumps(value, default=schema.values_of)
 
 
 def reader(kind: type[object], name: str) -> Callable[[str], tuple[object, ...]]:
-    """A reader of the texts of a column: the reverse of to_json. name: of the column.
+    """A reader of a column's texts: the reverse of to_json.
 
-    It raises ValueError, with what is wrong, for a text that is too long, too deep, no JSON, or
-    has a value that no scenario may have.
+    kind: the field's item_class. name: of the column. The reader raises ValueError, with what is
+    wrong, for a text that is too long, too deep, no JSON, or has a value that no scenario may have.
     """
     listed = untrusted.items(untrusted.anything(MOST_DEPTH), MOST_ITEMS)
 

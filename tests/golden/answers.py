@@ -20,7 +20,7 @@ from firstflight.findings.findings import Answer, Statement
 from firstflight.model.predict import predict
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import FAIL, PASS
-from firstflight.runs.scenario_file import parsed
+from firstflight.runs.scenario_file import parse
 from firstflight.study import registry
 from firstflight.study.cliff import findings as cliff_findings, search
 from firstflight.study.fetches import KIND
@@ -404,7 +404,7 @@ def of_options(saves: Mapping[tuple[str, str], int], unknown: str = "") -> Answe
 
 def _users_answers(text: str, round_trips: Callable[[Any], int]) -> list[Answer]:
     """The answer of each finding on users. round_trips: how many a trial of the scenario takes."""
-    study = KIND.study(parsed("users_of_x", text))
+    study = KIND.study(parse("users_of_x", text))
     records = [Record(trial, True, total_ms=trial.rtt_ms * round_trips(trial), retransmissions=0,
                       queue_drops=0, verdict="pass") for trial in study.trials]
     findings, _ = users_findings(study.scenario, study.scenario.users, records)

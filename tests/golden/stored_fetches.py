@@ -143,5 +143,5 @@ def _waited(record: Record) -> Record:
 def raw_and_causes() -> tuple[Scenario, tuple[Record, ...]]:
     """The scenario RAW_AND_CAUSES, and its records without and with its first cause."""
     clean = stored("zhao2019")
-    found = reading.read_scenario(scenario_file.parsed("mine", RAW_AND_CAUSES))
+    found = reading.read_scenario(scenario_file.parse("mine", RAW_AND_CAUSES))
     return replace(found, figures=()), (*clean, *map(_waited, clean))

@@ -70,7 +70,7 @@ def troubled() -> Study:
                      f'says = "{first} is larger than {second}."\nmetric = "window"\n'
                      'where = { at_s = 0.15 }\n'
                      'expects = "more"\n' for figure, first, second in CLAIMS)
-    return KIND.study(scenario_file.parsed("troubled", text + SHOWN + claims), NOTHING, 1)
+    return KIND.study(scenario_file.parse("troubled", text + SHOWN + claims), NOTHING, 1)
 
 
 def report() -> Report:

@@ -165,7 +165,7 @@ def stored(name: str, folder: Path) -> tuple[Path, dict[str, Any]]:
     trials, facts = stored_runs()[name]
     home = folder / "run"
     home.mkdir()
-    kind = registry.study_of(scenario_file.parsed(name, facts["scenario_file"])).kind
+    kind = registry.study_of(scenario_file.parse(name, facts["scenario_file"])).kind
     (home / "trials.csv").write_text(whole_text(trials, kind.record))
     (home / "run.json").write_text(json.dumps(facts))
     for place, stored in stored_files(name).items():
@@ -232,7 +232,7 @@ def _of_own(home: Path, facts: dict[str, Any], draw: Draw) -> dict[str, Any]:
     if percent(draw) < 20:
         inner = damage.data(inner.encode(), draw).decode(errors="replace")
     else:
-        inner = damage.toml(damage.tree(scenario_file.parsed("own", inner).raw, draw))
+        inner = damage.toml(damage.tree(scenario_file.parse("own", inner).raw, draw))
     return {**facts, "scenario": "own", "scenario_file": inner}
 
 
@@ -240,13 +240,13 @@ def of_tables(draw: Draw, folder: Path) -> Attempt:
     """Figures, axes and claims, damaged: what is read must render, after hours of measuring."""
     name, drawn = pick(draw, list(stored_runs())), percent(draw) < DRAWN_PERCENT
     trials, facts = stored_runs()[name]
-    raw = scenario_file.parsed(name, facts["scenario_file"]).raw
+    raw = scenario_file.parse(name, facts["scenario_file"]).raw
     written = damage.toml({**raw, **damage.tree({
         key: raw[key] for key in ("axis", "figure", "claim", "raw") if key in raw}, draw)})
     (folder / "own.toml").write_text(written)
 
     def attempt() -> None:
-        study = registry.study_of(scenario_file.parsed(name, written))
+        study = registry.study_of(scenario_file.parse(name, written))
         records = read_rows(trials, study.kind.record)
         if not {*study.trials} <= {record.trial for record in records}:
             return  # it has other trials

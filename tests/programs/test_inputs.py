@@ -167,7 +167,7 @@ def test_an_error_that_is_no_refusal_is_counted_as_a_defect(error: BaseException
 
 def test_the_undamaged_documents_are_read_as_their_tables() -> None:
     for name, (content, raw) in documents().items():
-        assert scenario_file.parsed(name, content.decode()).raw == raw
+        assert scenario_file.parse(name, content.decode()).raw == raw
 
 
 @pytest.mark.usefixtures("impatient")

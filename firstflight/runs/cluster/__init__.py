@@ -1,4 +1,7 @@
-"""Guests on many machines by Dask. This file imports little: reading flags needs it."""
+"""Guests on many machines by Dask.
+
+This file imports little, since it is needed to read flags.
+"""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """Sends batches to the machines of a Dask cluster, and takes their results back in order.
 
 The user starts the scheduler and its workers with Dask's own commands (docs/INSTALL.md). Dask deals
-the batches, and gives those of a dead worker to another one. Whoever holds a certificate is
-trusted, and nobody else: the two sides of Dask unpickle what they send each other. Dask is
+the batches out, and gives the batches of a dead worker to another worker. Only somebody who holds a
+certificate is trusted, since the two sides of Dask unpickle what they send each other. Dask is
 optional, and is imported only where a cluster is requested.
 """
 
@@ -36,14 +36,15 @@ from firstflight.runs.results.facts import Recipe
 from vtime.console import EngineCannot, EngineError
 from vtime.memory import MEMORY_MB, rooms
 
-# What a machine needs of the project to measure a batch.
+# The files of the project that a machine needs to measure a batch.
 SENT = ("*.py", "install.sh", "firstflight/**/*.py", "firstflight/testbed/hosts/*.c",
         "vtime/**/*.py")
-OF_KERNEL = ("linux", "inputs", "recipe", "source", "version")  # the files of a named kernel
+KERNEL_FILES = ("linux", "inputs", "recipe", "source", "version")  # of a named kernel
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
-DASK_PORT = 8786  # where the address of the scheduler has none
+DASK_PORT = 8786  # of a scheduler whose address has no port
+# The longest waits for Dask: for the scheduler, for the first worker, and for the client's end.
 CONNECT_S, WORKERS_S, CLOSE_S = 10.0, 10.0, 5.0
-RESULT_S = 900.0  # for the result of the next batch, which is some 25 s of work
+RESULT_S = 900.0  # the longest wait for the next result; a batch is some 25 s of work
 RETRIES = 2  # of a batch that failed
 PYTHON_VERSION = ".".join(map(str, sys.version_info[:2]))
 DIED = "the workers that measured it died (of too little memory?)"
@@ -53,11 +54,11 @@ DIED = "the workers that measured it died (of too little memory?)"
 def connect(address: str, kernel: Path, tools: dict[str, str],
             named: Mapping[str, Path] = {}, sites: Sequence[Path] = (),
             memory_mb: int = MEMORY_MB) -> Iterator[Cluster]:
-    """Connect to a Dask cluster. Every worker gets the project, those that join later, too.
+    """Connect to a Dask cluster. Every worker gets the project, even one that joins later.
 
-    kernel: the guest kernel. tools: the versions that workers have to have. named: named kernels,
-    by name. sites: the files of recorded sites (testbed.site_store). memory_mb: the most that each
-    guest may take. Raises EngineCannot.
+    kernel: the file of the guest kernel. tools: the versions that workers have to have. named: the
+    files of named kernels, by name. sites: the files of recorded sites (testbed.site_store).
+    memory_mb: the most memory that each guest may take. Raises EngineCannot.
     """
     parts = urlsplit(address)
     if parts.scheme == "tcp" and parts.hostname not in LOOPBACK:
@@ -77,7 +78,7 @@ def connect(address: str, kernel: Path, tools: dict[str, str],
     cloudpickle.register_pickle_by_value(node)  # workers have nothing of ours
     security = dask.Security(require_encryption=parts.scheme == "tls")
     try:
-        # Dask would try again until its time is over, and might then give no reason.
+        # Dask would try again until CONNECT_S are over, and might then give no reason.
         socket.create_connection((parts.hostname or "", parts.port or DASK_PORT),
                                  CONNECT_S).close()
         if parts.scheme == "tls" and not security.get_connection_args("client")["ssl_context"]:
@@ -85,7 +86,8 @@ def connect(address: str, kernel: Path, tools: dict[str, str],
         client = dask.Client(address, timeout=CONNECT_S, set_as_default=False,
                              security=security)
     except (OSError, ValueError, TypeError, RuntimeError) as error:
-        why = str(error.__cause__ or error) or f"not in {CONNECT_S:g} s"  # Dask's have no text
+        # Dask's errors of a timeout have no text.
+        why = str(error.__cause__ or error) or f"not in {CONNECT_S:g} s"
         raise EngineCannot(f"no scheduler answers at {address} ({quoted(why)}): start one with"
                            " dask-scheduler, and give both ends a certificate of one"
                            " authority (docs/INSTALL.md)") from error
@@ -97,26 +99,25 @@ def connect(address: str, kernel: Path, tools: dict[str, str],
     finally:
         with suppress(Exception):  # Dask's client raises many kinds when its scheduler has gone
             if client.status == "running":
-                client.unregister_worker_plugin(cluster.name)  # which ends what is measured
+                client.unregister_worker_plugin(cluster.name)  # which ends batches under way
         with suppress(Exception):
             client.close(CLOSE_S)
 
 
 class Cluster:
-    """A Dask cluster.
-
-    client: a distributed.Client, whose types are not annotated. name: the name of the plugin on
-    the workers.
-    """
+    """A Dask cluster."""
 
     def __init__(self, client: Any, address: str, build: str, facts: dict[str, str]) -> None:
+        """client: a distributed.Client, whose types are not annotated. address: the scheduler's.
+        build: of the guest kernel. facts: of the cluster, for run.json.
+        """
         self.client, self.address, self.build, self.facts = client, address, build, facts
-        self.name = f"first-flight-{uuid.uuid4().hex}"
+        self.name = f"first-flight-{uuid.uuid4().hex}"  # of the plugin on the workers
 
     def prepare(self, plugin: node.Node, memory_mb: int = MEMORY_MB) -> None:
-        """Send the project to every worker. Raises EngineCannot where one cannot measure.
+        """Send the project to every worker. Raises EngineCannot where a worker cannot measure.
 
-        memory_mb: the most that each guest may take.
+        memory_mb: the most memory that each guest may take.
         """
         try:
             self.client.wait_for_workers(1, timeout=WORKERS_S)
@@ -145,7 +146,7 @@ class Cluster:
     def _check_memory(self, available_mb: Mapping[str, int | None], memory_mb: int) -> None:
         """Raises EngineCannot where a machine's memory is too small for the guests of its threads.
 
-        available_mb: by worker, of which a machine may have several. A single guest fits anywhere.
+        available_mb: by worker; a machine may have several workers. A single guest fits anywhere.
         """
         threads: Counter[str] = Counter()
         least_mb: dict[str, int] = {}
@@ -170,16 +171,20 @@ class Cluster:
         return max(1, sum(threads.values()))
 
     def results(self, payloads: Sequence[bytes]) -> Iterator[tuple[str, bytes]]:
-        """Yield the host that measured each batch and the result, in the order of the batches.
+        """Yield the host that measured each batch, and its result, in the order of the batches.
 
         Raises EngineError if a batch fails 1 + RETRIES times, or the cluster is lost.
         """
         measure = node.measure
 
         def task(name: str, payload: bytes) -> tuple[str, bytes]:
-            """Measure a batch on a worker. Nested, since newer Dasks send other functions by name.
+            """Measure a batch on a worker.
+
+            The function is nested, since newer versions of Dask send other functions by name.
             """
             return measure(name, payload)
+
+        # The last batch comes first, so that pop() takes the next one and frees its result.
         futures = self.client.map(task, [self.name] * len(payloads), payloads, pure=False,
                                   retries=RETRIES)[::-1]
         try:
@@ -199,27 +204,30 @@ class Cluster:
 class ManyMachines:
     """Measures on a cluster (a runs.measuring.Measurer).
 
-    Its name is that of the engine that each machine runs, so that a run that began on one machine
-    is resumed on many, and the other way round.
+    It has the name of the engine that each machine runs. So a run that began on one machine is
+    resumed on many, and the other way round.
     """
 
     name, exact = "uml", True
 
     def __init__(self, cluster: Cluster, kernel: Mapping[str, object],
                  named: Mapping[str, Recipe] = {}) -> None:
-        """kernel: the source of the kernel, as run.json has it (vtime.uml.made_from). named: those
-        of named kernels (vtime.uml.recipe_of)."""
+        """kernel: facts on the source of the kernel, as run.json has them (vtime.uml.made_from).
+        named: the recipes of named kernels, by name (vtime.uml.recipe_of).
+        """
         self.cluster, self.build, self.jobs = cluster, cluster.build, cluster.guests
         self.kernel, self.named = kernel, named
-        self.reported: dict[str, object] = {}
-        self.machines: dict[str, dict[str, object]] = {}
-        self.measured: Counter[str] = Counter()
+        self.reported: dict[str, object] = {}  # facts that any machine reported of its engine
+        self.machines: dict[str, dict[str, object]] = {}  # facts on each machine, by its host
+        self.measured: Counter[str] = Counter()  # trials, by host
 
     @property
     def facts(self) -> dict[str, object]:
         cluster: dict[str, object] = {**self.cluster.facts, "machines": self.machines}
-        return {**self.reported, **self.kernel, "cluster": cluster,
-                **({"kernels": dict(self.named)} if self.named else {})}
+        facts: dict[str, object] = {**self.reported, **self.kernel, "cluster": cluster}
+        if self.named:
+            facts["kernels"] = dict(self.named)
+        return facts
 
     @property
     def doing(self) -> str:
@@ -237,33 +245,40 @@ class ManyMachines:
         sent = list(batches.deal_batches(study, trials, captured, self.jobs,
                                          bool(self.kernel["kernel_known"])))
         results = self.cluster.results([batch.payload() for batch in sent])
-        for batch, (name, result) in zip(sent, results):
+        for batch, (host, result) in zip(sent, results):
             try:
                 judged, facts = batch.read(result)
             except ValueError as error:
-                raise FirstFlightError(f"{name} sent a wrong result of its batch: {error}"
+                raise FirstFlightError(f"{host} sent a wrong result of its batch: {error}"
                                        ) from error
-            machine = self.machines.setdefault(name, {})
-            self.measured[name] += len(judged)
-            machine["trials"] = self.measured[name]
-            for what, value in facts.items():
-                if what == "machine" and isinstance(value, dict):
+
+            machine = self.machines.setdefault(host, {})
+            self.measured[host] += len(judged)
+            machine["trials"] = self.measured[host]
+            for name, value in facts.items():
+                # Once a machine was not confined, the run was not.
+                is_final = name == "confined" and self.reported.get(name) is False
+                if name == "machine" and isinstance(value, dict):
                     machine.update(value)
-                elif what != "confined" or self.reported.get(what) is not False:  # of any machine
-                    self.reported[what] = value
+                elif not is_final:
+                    self.reported[name] = value
             yield from judged
 
 
 def pack(kernel: Path, named: Mapping[str, Path] = {}, sites: Sequence[Path] = ()) -> bytes:
-    """A zip file of the project's programs, the guest kernel, named kernels, recorded sites."""
+    """A zip file of the project's programs, the guest kernel, named kernels and recorded sites.
+
+    The parameters are those of `connect`.
+    """
     stream = io.BytesIO()
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
-        for path in sorted({path for pattern in SENT for path in PROJECT.glob(pattern)
-                            if path.is_file() and "__pycache__" not in path.parts}):
-            archive.write(path, f"{node.CODE}/{path.relative_to(PROJECT)}")
+        found = {path for pattern in SENT for path in PROJECT.glob(pattern)}
+        for path in sorted(found):
+            if path.is_file() and "__pycache__" not in path.parts:
+                archive.write(path, f"{node.CODE}/{path.relative_to(PROJECT)}")
         archive.write(kernel, node.KERNEL)
         for name, path in named.items():
-            for file in OF_KERNEL:
+            for file in KERNEL_FILES:
                 archive.write(path.parent / file, f"{node.KERNELS}/{name}/{file}")
         for path in sites:
             archive.write(path, f"{node.SITES}/{path.name}")

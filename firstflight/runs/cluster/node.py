@@ -1,7 +1,8 @@
-"""What a machine of a cluster does: it unpacks the project, checks itself, and measures batches.
+"""The part of a cluster that runs on each machine: it unpacks the project, checks the machine, and
+measures batches.
 
-Dask sends the class and functions of this file by value to workers that have nothing of the
-project, so the imports at its top are of the standard library. Each batch is measured by a process
+Dask sends the class and the functions of this file by value to workers that have nothing of the
+project. So the imports at its top are of the standard library. Each batch is measured by a process
 of its own (commands/batch.py), run by the machine's Python, which has Mininet. The worker's own
 Python needs Dask only.
 """
@@ -20,8 +21,8 @@ from typing import Protocol
 
 PYTHON = "/usr/bin/python3"  # the distribution's, which has Mininet
 CODE, KERNEL, KERNELS, SITES = "project", "linux", "kernels", "sites"  # names in the archive
-CHECK_S = 120.0
-BROWSER = "chromium"  # a tool that a machine may lack: it then skips the trials that need it
+CHECK_S = 120.0  # the longest time of a check of the machine
+BROWSER = "chromium"  # a tool that a machine may lack; it then skips the trials that need it
 
 
 class Worker(Protocol):
@@ -33,18 +34,20 @@ class Worker(Protocol):
 
 
 class Node:
-    """A plugin of a Dask worker, with the unpacked project and the batches that are under way.
-
-    archive: a zip file of the project's programs, the guest kernels, and recorded sites. tools: the
-    versions that the machine has to have (runs.results.provenance).
-    """
+    """A plugin of a Dask worker, with the unpacked project and the batches that are under way."""
 
     def __init__(self, archive: bytes, tools: dict[str, str]) -> None:
+        """archive: a zip file of the project's programs, the guest kernels, and recorded sites.
+        tools: the versions that the machine has to have (runs.results.provenance).
+        """
         self.archive, self.tools = archive, tools
 
     def setup(self, worker: Worker) -> None:
-        """Dask calls it before the first batch. The folder lies in the worker's own and is removed
-        with it."""
+        """Unpack the project and check the machine; Dask calls it before the first batch.
+
+        The project's folder is in the worker's folder, which Dask removes. `refused` is then the
+        reason why the machine cannot measure, or "".
+        """
         self.running: set[subprocess.Popen[bytes]] = set()
         self.address = worker.address
         self.available_mb: int | None = None
@@ -55,12 +58,16 @@ class Node:
                 for member in files.infolist():
                     Path(files.extract(member, self.folder)).chmod(
                         member.external_attr >> 16 & 0o755)
-            self.available_mb, self.refused = available_here_mb(), self.why_not()
+            self.available_mb = available_here_mb()
+            self.refused = self.why_not()
         except (OSError, ValueError, zipfile.BadZipFile, subprocess.SubprocessError) as error:
             self.refused = str(error) or repr(error)
 
     def teardown(self, worker: Worker) -> None:
-        """Dask calls it when the worker ends, or when the run has ended."""
+        """End the batches that are under way.
+
+        Dask calls it when the worker ends, or when the run has ended.
+        """
         self.refused = "the run has ended"
         for process in list(self.running):
             process.kill()  # its guest ends with it
@@ -76,17 +83,23 @@ class Node:
                                   timeout=CHECK_S)
             if done.returncode:
                 return last_line(done.stderr) + advice
+
         versions = json.loads(done.stdout)
-        other = [f"{name} {versions.get(name)!r} instead of {required!r}"
-                 for name, required in self.tools.items() if versions.get(name) != required
-                 and not (name == BROWSER and not versions.get(name))]
-        return (f"it has {', '.join(other)}: use the same distribution on every machine"
-                if other else "")
+        other = []
+        for name, required in self.tools.items():
+            version = versions.get(name)
+            may_be_missing = name == BROWSER and not version
+            if version != required and not may_be_missing:
+                other.append(f"{name} {version!r} instead of {required!r}")
+        if other:
+            return f"it has {', '.join(other)}: use the same distribution on every machine"
+        return ""
 
     def measure(self, batch: bytes) -> bytes:
         """Measure a batch; return the result. Raises RuntimeError with the reason."""
         if self.refused:
             raise RuntimeError(self.refused)
+        # setpriv: the process ends with this worker.
         with tempfile.TemporaryDirectory(dir=self.folder) as folder, subprocess.Popen(
                 ["setpriv", "--pdeathsig", "KILL", "--", PYTHON,
                  str(self.folder / CODE / "firstflight/commands/batch.py"),
@@ -111,7 +124,10 @@ def last_line(text: str) -> str:
 
 
 def available_here_mb() -> int | None:
-    """MB that may be taken on this machine; None if it is not known. As vtime.memory.available."""
+    """How many MB of memory are available on this machine; None if this is not known.
+
+    vtime.memory.available does the same, but workers do not have it.
+    """
     try:
         lines = Path("/proc/meminfo").read_text().splitlines()
     except OSError:
@@ -131,10 +147,10 @@ def why_refused(name: str, dask_worker: Worker) -> str:
 
 
 def measure(name: str, batch: bytes) -> tuple[str, bytes]:
-    """A task: measure a batch with that plugin; return the worker's address and the result.
+    """A task of Dask's: measure a batch by the plugin of that name.
 
-    Raises RuntimeError with address and reason, whatever was raised: the client takes an OSError
-    or TimeoutError as the loss of the scheduler.
+    Returns the worker's address and the result. Any error becomes a RuntimeError with address and
+    reason: the client takes an OSError or TimeoutError as the loss of the scheduler.
     """
     worker = import_module("distributed").get_worker()
     address = str(worker.address)

@@ -24,12 +24,15 @@ def grouped(items: Iterable[T], key: Callable[[T], K]) -> dict[K, list[T]]:
 
 @dataclass(frozen=True)
 class Cells(Generic[R]):
-    """Some records. Names in its methods are columns, of the trial or of the record."""
+    """Some records of a run, and ways to group and choose them.
+
+    Names in the methods are columns, of the trial or of the record.
+    """
 
     records: Sequence[R]
 
     def by(self, *names: str) -> dict[tuple[Any, ...], Cells[R]]:
-        """The records of each combination of values, by that combination."""
+        """The records with each combination of values of these columns, by that combination."""
         def values_of(record: R) -> tuple[Any, ...]:
             return tuple(value_of(record, name) for name in names)
 
@@ -56,11 +59,11 @@ class Cells(Generic[R]):
         return Cells([record for record in self.records if record.counts])
 
     def numbers(self, metric: str) -> list[float]:
-        """The values of a metric, of the records that count and have one."""
+        """The values of a metric in the records that count and have a value."""
         return [value for record in self.records
                 if record.counts and (value := value_of(record, metric)) is not None]
 
     def mean(self, metric: str) -> float | None:
-        """The mean of numbers(metric); None if there are none."""
+        """The mean of numbers(metric); None if there are no numbers."""
         numbers = self.numbers(metric)
         return math.fsum(numbers) / len(numbers) if numbers else None

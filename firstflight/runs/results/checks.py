@@ -1,7 +1,8 @@
-"""Checks: a verdict passes if all of them do. Each kind has a table of checks, run here.
+"""Checks, and the verdict that follows from them: a trial passes if it passes all checks.
 
 A check compares what was requested with what was observed in the evidence of one trial. It may
-have nothing to compare, or several things, such as one for each host.
+have nothing to compare, or several things, such as one for each host. Each kind has a table of its
+checks.
 """
 
 from __future__ import annotations
@@ -14,14 +15,14 @@ from firstflight.base.comparison import Comparison
 from firstflight.findings.findings import Column, Table
 from firstflight.runs.results.records import FAIL, PASS, Record
 
-SEPARATOR = "; "  # of checks, and of reasons, in a column
+SEPARATOR = "; "  # between checks, and between reasons, in a column
 Evidence = TypeVar("Evidence")
 RecordKind = TypeVar("RecordKind", bound=Record)
 Judged = TypeVar("Judged", bound=Record, contravariant=True)
 
 
 class AnyCheck(Protocol[Judged]):
-    """What the page shows of a check, whatever its evidence."""
+    """A check, whatever its evidence, as the page shows it. Its fields are those of Check."""
 
     @property
     def name(self) -> str: ...
@@ -41,35 +42,35 @@ class AnyCheck(Protocol[Judged]):
 
 @dataclass(frozen=True)
 class Check(Generic[Evidence, RecordKind]):
-    """One check of a kind's table.
+    """One check of a kind's table."""
 
-    name: in verdict_reason and on the page. why: what it compares, in words. compare: takes the
-    evidence and yields comparisons, none where the check does not apply. applies_to: whether it
-    judged a stored record. exact_only: it judges in virtual time only. seldom: the page shows it
-    only where it judged something.
-    """
-
-    name: str
-    why: str
+    name: str  # in verdict_reason and on the page
+    why: str  # what it compares, in words
+    # Yields the comparisons of the evidence; none where the check does not apply.
     compare: Callable[[Evidence], Iterable[Comparison]]
-    applies_to: Callable[[RecordKind], bool]
-    exact_only: bool = False
-    seldom: bool = False
+    applies_to: Callable[[RecordKind], bool]  # whether it judged a stored record
+    exact_only: bool = False  # whether it judges in virtual time only
+    seldom: bool = False  # whether the page shows it only where it judged something
 
 
 @dataclass(frozen=True)
 class Failure:
-    """One deviation that a check reports; check: its name."""
+    """One deviation that a check reports."""
 
-    check: str
+    check: str  # the name of the check
     text: str
 
 
 def failures(checks: Sequence[Check[Evidence, RecordKind]], evidence: Evidence) -> list[Failure]:
     """A failure for each comparison that does not pass."""
-    return [Failure(check.name, f"{compared.name or check.name}: observed {compared.observed},"
-                                f" expected {compared.requested}")
-            for check in checks for compared in check.compare(evidence) if not compared.passed]
+    failed = []
+    for check in checks:
+        for compared in check.compare(evidence):
+            if not compared.passed:
+                text = (f"{compared.name or check.name}: observed {compared.observed}, expected"
+                        f" {compared.requested}")
+                failed.append(Failure(check.name, text))
+    return failed
 
 
 def reasons(failed: Sequence[Failure]) -> str:
@@ -79,8 +80,9 @@ def reasons(failed: Sequence[Failure]) -> str:
 
 def give_verdict(record: RecordKind, failed: Sequence[Failure]) -> RecordKind:
     """The record with its verdict, the checks that failed, and the reasons."""
+    names = dict.fromkeys(failure.check for failure in failed)  # each once, in order
     return replace(record, verdict=FAIL if failed else PASS, verdict_reason=reasons(failed),
-                   failed_checks=SEPARATOR.join(dict.fromkeys(failure.check for failure in failed)))
+                   failed_checks=SEPARATOR.join(names))
 
 
 def failed_checks(record: Record) -> list[str]:
@@ -95,6 +97,7 @@ def table(checks: Sequence[AnyCheck[RecordKind]], records: Sequence[RecordKind],
     exact: whether the trials were measured in virtual time.
     """
     checks = [check for check in checks if exact or not check.exact_only]
+    # How many records each check failed, and how many it judged, by its name.
     failed: dict[str, int] = {}
     judged = dict.fromkeys((check.name for check in checks), 0)
     for record in records:
@@ -103,13 +106,15 @@ def table(checks: Sequence[AnyCheck[RecordKind]], records: Sequence[RecordKind],
             failed[name] = failed.get(name, 0) + 1
         for check in checks:
             judged[check.name] += check.applies_to(record) or check.name in names
+
     rows: list[tuple[str | int | None, ...]] = []
     for check in checks:
-        wrong = failed.pop(check.name, 0)
-        if check.seldom and not judged[check.name]:
+        count, failed_count = judged[check.name], failed.pop(check.name, 0)
+        if check.seldom and not count:
             continue
-        rows.append((check.name, check.why, judged[check.name] - wrong, wrong,
-                     len(records) - judged[check.name]))
+        rows.append((check.name, check.why, count - failed_count, failed_count,
+                     len(records) - count))
+    # Checks of records that are not in the table, such as another version's.
     rows += [(name, "", None, count, None) for name, count in sorted(failed.items())]
     return Table("Checks", (Column("check", is_text=True), Column("what", is_text=True),
                             Column("passed"), Column("failed"), Column("not judged")),

@@ -15,14 +15,16 @@ from firstflight.base.untrusted import (MOST_WHOLE, Schema, any_text, anything, 
                                         lenient_table, number, read, whole, yes_or_no)
 from firstflight.runs.results.records import RecordsError
 
-# The content of run.json: a fact has the type that RUN gives it, or is missing.
+# The content of run.json. A fact has the type that RUN gives it, or is missing.
 Facts = Mapping[str, Any]
-Recipe = Mapping[str, object]  # what a named kernel was built from (vtime.uml.recipe_of)
-MOST_BYTES = 16 << 20  # of such a file; that of a large scenario has a tenth of it
-MOST_CLOCK_S = 1 << 33  # a date of a command's clock, in the year 2242
+Recipe = Mapping[str, object]  # from what a named kernel was built (vtime.uml.recipe_of)
+MOST_BYTES = 16 << 20  # of such a file; a large scenario's has a tenth of this
+MOST_CLOCK_S = 1 << 33  # of a command's clock, since the epoch: a date in the year 2242
 
-_TEXT, _TEXTS = any_text(1 << 20), items(any_text(1 << 20), 100_000)
-_INTEGER, _VALUES = whole(-MOST_WHOLE), by_name(anything(1), 1000, any_text(1000))
+_TEXT = any_text(1 << 20)
+_TEXTS = items(any_text(1 << 20), 100_000)
+_INTEGER = whole(-MOST_WHOLE)
+_VALUES = by_name(anything(1), 1000, any_text(1000))
 _TEXTS_BY_NAME = by_name(_TEXT, 1000, any_text(1000))
 _KERNEL: dict[str, Schema[object]] = {"kernel_source": _TEXT, "kernel_origin": _TEXT,
                               "kernel_known": yes_or_no}
@@ -42,7 +44,8 @@ COMMAND = lenient_table({
 
 
 def read_facts_file(path: Path, schema: Schema[dict[str, object]]) -> dict[str, Any]:
-    """The facts of a file, as the schema has them. Raises RecordsError."""
+    """The facts in a file. Raises RecordsError, also if a fact has another type than in the schema.
+    """
     try:
         return read(reading.content(path, MOST_BYTES), schema, MOST_BYTES)
     except OSError as error:

@@ -1,4 +1,4 @@
-"""What a run was measured with: machine, kernels, tools, project version."""
+"""Collects what a run is measured with: the machine, its tools, and the project's version."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from firstflight.base import __version__
 
 def of_this_machine(project: Path, with_browser: bool = False
                     ) -> dict[str, Mapping[str, object]]:
-    """Facts for run.json that hold for the whole run; "" where one is not available."""
-    return {
-        "machine": machine(),
-        "tools": {**tools(), **(browser() if with_browser else {})},
-        "project": {"version": __version__,
-                    "commit": first_line(["git", "-C", str(project), "rev-parse", "HEAD"]),
-                    # Without locks git does not write its index, which would be root's after sudo.
-                    "changed": bool(first_line(["git", "--no-optional-locks", "-C", str(project),
-                                                "status", "--porcelain",
-                                                "--untracked-files=no"]))},
-    }
+    """Facts for run.json that hold for a run from its begin to its end.
+
+    A fact that is not available is "". project: the folder of the project's files. with_browser:
+    whether the run needs the browser.
+    """
+    commit = first_line(["git", "-C", str(project), "rev-parse", "HEAD"])
+    # Without locks git does not write its index, which would be root's after sudo.
+    changed = first_line(["git", "--no-optional-locks", "-C", str(project), "status",
+                          "--porcelain", "--untracked-files=no"])
+    return {"machine": machine(), "tools": {**tools(), **(browser() if with_browser else {})},
+            "project": {"version": __version__, "commit": commit, "changed": bool(changed)}}
 
 
 def machine() -> dict[str, str | int | None]:
@@ -34,15 +34,16 @@ def machine() -> dict[str, str | int | None]:
 
 
 def tools() -> dict[str, str]:
-    """The versions of the programs that a measurement in a guest depends on, kernel aside."""
+    """The versions of the programs and libraries on which a measurement in a guest depends."""
     return {"python": sys.version.split()[0], "curl": first_line(["curl", "--version"]),
             "openssl": openssl(), "iproute2": first_line(["ip", "-V"]), "nginx": nginx()}
 
 
 def browser() -> dict[str, str]:
-    """The version of the browser, "" where it is missing, as `tools` has versions.
+    """The version of the browser, "" where it is missing, in the form of `tools`.
 
-    Apart from them: asking starts it, and only pages in a browser depend on it.
+    It is not among `tools`: to ask for it starts the browser, and only pages in a browser depend on
+    it.
     """
     return {"chromium": first_line(["chromium-headless-shell", "--version"])}
 
@@ -54,10 +55,11 @@ def nginx() -> str:
                               timeout=10, env={"PATH": f"{os.defpath}:/usr/sbin:/sbin"})
     except (OSError, subprocess.SubprocessError):
         return ""
-    version, *built = done.stderr.splitlines() or [""]
-    library = next((line for line in built if "OpenSSL" in line), "")
-    running = library.rpartition("running with ")[2].rstrip(")")
-    return ", ".join(part for part in (version.rpartition(": ")[2], running) if part)
+    first, *others = done.stderr.splitlines() or [""]
+    version = first.rpartition(": ")[2]
+    library = next((line for line in others if "OpenSSL" in line), "")
+    library_version = library.rpartition("running with ")[2].rstrip(")")
+    return ", ".join(part for part in (version, library_version) if part)
 
 
 def openssl() -> str:
@@ -76,10 +78,12 @@ def first_line(command: list[str]) -> str:
 
 
 def processor() -> str:
+    """The model of this machine's processor; "" if it is not known."""
     return value_of(Path("/proc/cpuinfo"), "model name", ":")
 
 
 def system() -> str:
+    """The name of this machine's distribution; "" if it is not known."""
     return value_of(Path("/etc/os-release"), "PRETTY_NAME", "=").strip('"')
 
 
@@ -90,7 +94,7 @@ def value_of(path: Path, key: str, separator: str) -> str:
     except OSError:
         return ""
     for line in lines:
-        name, separated, value = line.partition(separator)
-        if separated and name.strip() == key:
+        name, found, value = line.partition(separator)
+        if found and name.strip() == key:
             return value.strip()
     return ""

@@ -1,4 +1,4 @@
-"""Writes trials.csv and what_if.csv: a row is appended and synced as soon as its trial is measured.
+"""Writes trials.csv and what_if.csv. A row is appended as soon as its trial is measured.
 
 A seal (row count and digest) in run.json shows later whether the file was changed.
 """
@@ -18,38 +18,40 @@ from firstflight.base import files, places
 from firstflight.runs.results.records import (LARGEST, Record, RowWriter, columns_of, content,
                                               read_records, rows_of, whole_lines)
 
-# Syncing takes milliseconds, and a trial in virtual time hardly takes longer. On a busy disk it
-# takes half a second: it may take a twentieth of the time.
-SYNC_INTERVAL_S, SYNC_SHARE = 0.2, 0.05
+# Syncing takes milliseconds, and a trial in virtual time hardly takes longer. So the file is not
+# synced for each row, but after this time.
+SYNC_INTERVAL_S = 0.2
+SYNC_SHARE = 0.05  # of the time; on a busy disk, where one sync takes half a second, they are rarer
 
 
 class RecordFile:
     """trials.csv or what_if.csv, open for appending. Its methods raise errors.WriteError.
 
-    A record survives a kill of this process as soon as `append` returns, and a crash of the
-    machine SYNC_INTERVAL_S later, on a busy disk after twenty times what syncing takes, once the
-    next one is appended.
+    A record survives a kill of this process as soon as `append` returns. It survives a crash of the
+    machine once the next record is appended SYNC_INTERVAL_S later; on a busy disk that is twenty
+    times as long as syncing takes.
     """
 
     def __init__(self, path: Path, kind: type[Record], what_if: bool = False) -> None:
         """Open or create the file. A row that a crash cut short is removed first.
 
-        what_if: with the column of that name.
+        what_if: whether a new file has the column of that name.
         """
         self.path = path
-        whole = whole_lines(path) if path.exists() else b""
-        columns = next(rows_of(whole), None) or columns_of(kind, what_if)
+        complete = whole_lines(path) if path.exists() else b""
+        columns = next(rows_of(complete), None) or columns_of(kind, what_if)
         self.writer = RowWriter(kind, columns)
-        self.length, self.rows = len(whole), whole.count(b"\n") - 1
-        self.digest = hashlib.sha256(whole)
-        self.sync_after = SYNC_INTERVAL_S  # of a clock that began when the machine did
+        self.length, self.rows = len(complete), complete.count(b"\n") - 1
+        self.digest = hashlib.sha256(complete)
+        self.sync_after = SYNC_INTERVAL_S  # time.monotonic() counts from the machine's start
         self.file = files.open_to_append(path)
         with places.writing(path):
             self.file.truncate(self.length)
-        if not whole:
+        if not complete:
             self._write(columns)
 
     def append(self, record: Record) -> None:
+        """Append the row of a record."""
         self._write(self.writer.row(record))
 
     def seal(self) -> dict[str, int | str]:
@@ -82,7 +84,7 @@ class RecordFile:
         self.sync_after = ended + max(SYNC_INTERVAL_S, (ended - begun) / SYNC_SHARE)
 
 
-# Putting it in order -----------------------------------------------------------------
+# The order of the rows ---------------------------------------------------------------
 
 # Columns that differ between two runs of the same scenario.
 PER_RUN_COLUMNS = ("measured_at",)
@@ -91,60 +93,62 @@ PER_RUN_COLUMNS = ("measured_at",)
 def order_rows(path: Path, kind: type[Record], trials: Iterable[object]) -> bytes:
     """The content of a file of records with its rows in the order of the trials.
 
-    Rows are appended as trials end, and that order depends on how many guests measure and how fast
-    they are. Raises RecordsError.
+    Rows are appended as trials end. That order depends on how many guests measure and how fast they
+    are. Rows of other trials come last. Raises RecordsError.
     """
-    whole = whole_lines(path)
-    head, *lines = whole.splitlines(keepends=True)
-    places = {trial: place for place, trial in enumerate(trials)}
-    in_place = [places.get(record.trial, len(places)) for record in read_records(path, kind)]
-    return head + b"".join(lines[number] for number in sorted(range(len(lines)),
-                                                              key=in_place.__getitem__))
+    header, *lines = whole_lines(path).splitlines(keepends=True)
+    rank_of = {trial: rank for rank, trial in enumerate(trials)}
+    ranks = [rank_of.get(record.trial, len(rank_of)) for record in read_records(path, kind)]
+    in_order = sorted(range(len(lines)), key=ranks.__getitem__)
+    return header + b"".join(lines[number] for number in in_order)
 
 
-def make_seal(whole: bytes) -> dict[str, int | str]:
-    """The seal of a complete file (RecordFile.seal), with one more digest.
+def make_seal(complete: bytes) -> dict[str, int | str]:
+    """The seal of a complete file's content (RecordFile.seal), with one more digest.
 
-    numbers_sha256: of the rows without PER_RUN_COLUMNS, so that another run with the same numbers
-    has the same digest.
+    numbers_sha256 is the digest of the rows without PER_RUN_COLUMNS. Another run with the same
+    numbers has the same digest.
     """
-    rows = rows_of(whole)
-    head = next(rows)
-    places = [place for place, column in enumerate(head) if column not in PER_RUN_COLUMNS]
+    rows = rows_of(complete)
+    header = next(rows)
+    places = [place for place, column in enumerate(header) if column not in PER_RUN_COLUMNS]
     numbers = hashlib.sha256()
-    for row in chain([head], rows):
+    for row in chain([header], rows):
         numbers.update(_line([row[place] for place in places]).encode())
-    return {"rows": whole.count(b"\n") - 1, "sha256": hashlib.sha256(whole).hexdigest(),
+    return {"rows": complete.count(b"\n") - 1, "sha256": hashlib.sha256(complete).hexdigest(),
             "numbers_sha256": numbers.hexdigest()}
 
 
 def _line(row: Sequence[str]) -> str:
+    """A row as a line of the file."""
     line = io.StringIO()
     csv.writer(line, lineterminator="\n").writerow(row)
     return line.getvalue()
 
 
-# Noticing what was changed -----------------------------------------------------------
+# Changes after the measurement -------------------------------------------------------
 
 def changes(path: Path, seal: object, complete: bool) -> str:
     """How a file was changed since it was sealed (RecordFile.seal), in words; "" if it was not.
 
-    A complete run has a seal. A run that is under way may lack it, and further rows may follow the
-    sealed ones, a torn one included. Raises RecordsError.
+    complete: whether the run is. A complete run has a seal. A run that is under way may lack it,
+    and further rows may follow the sealed ones, and a part of a row after them. Raises
+    RecordsError.
     """
     seal = seal if isinstance(seal, Mapping) else {}
     sealed = seal.get("rows")
     if not isinstance(sealed, int) or isinstance(sealed, bool):
         return (f"run.json has no seal of {path.name}, so it is unknown whether its rows were"
                 " changed since they were measured" if complete else "")
+
     data = content(path)
-    whole = data[:data.rfind(b"\n") + 1]
-    rows = whole.count(b"\n") - 1
-    if complete and len(whole) < len(data):
-        how = f"{len(data) - len(whole)} bytes follow its last line"
-    elif rows < sealed or complete and rows > sealed:
+    lines = data[:data.rfind(b"\n") + 1]
+    rows = lines.count(b"\n") - 1
+    if complete and len(lines) < len(data):
+        how = f"{len(data) - len(lines)} bytes follow its last line"
+    elif rows < sealed or (complete and rows > sealed):
         how = f"it has {rows} rows, {sealed if sealed < LARGEST else 'many more'} were measured"
-    elif _digest(whole, sealed) in (seal.get("sha256"), seal.get("ordered_sha256")):
+    elif _digest(lines, sealed) in (seal.get("sha256"), seal.get("ordered_sha256")):
         return ""
     else:
         how = "rows were edited, duplicated or reordered"
@@ -152,7 +156,7 @@ def changes(path: Path, seal: object, complete: bool) -> str:
 
 
 def _digest(lines: bytes, rows: int) -> str:
-    """The SHA-256 of the header and the first `rows` rows, which have to exist."""
+    """The SHA-256 of the header and the first `rows` rows. There have to be as many."""
     stream, digest = io.BytesIO(lines), hashlib.sha256()
     for _ in range(rows + 1):
         digest.update(stream.readline())

@@ -1,9 +1,9 @@
 """Records: one row of trials.csv for each trial. runs.results.record_file appends them.
 
-A record is a frozen dataclass whose first field is its trial, another frozen dataclass. Either may
-have PATTERNS: regular expressions, by column, for text that is parsed further. A row has what was
-requested (the trial's columns), what was measured, what was observed on the wire, what the model
-predicts, and the verdict. An empty field means that the value is not available.
+A record is a frozen dataclass whose first field is its trial, another frozen dataclass. Both may
+have PATTERNS: regular expressions, by column, for text that is parsed further. A row has the
+trial's columns, which were requested, then what was measured, what was observed on the wire, what
+the model predicts, and the verdict. An empty field means that the value is not available.
 
 Columns are found by name. A file that lacks one, as that of another version, is refused.
 """
@@ -30,14 +30,14 @@ PASS = "pass"
 FAIL = "fail"
 SKIPPED = "skipped"  # nothing to judge: the transfer failed, or the machine cannot measure it
 
-ANY = Quantity("", "a number")
-MOST_BYTES = 2 << 30  # of trials.csv: a million rows have a quarter of it
+ANY = Quantity("", "a number")  # of a column without a quantity of its own
+MOST_BYTES = 2 << 30  # of trials.csv; a million rows take a quarter of this
 WHAT_IF = "what_if"  # the column of what_if.csv that trials.csv lacks
-LARGEST = 10**15  # of any number in a record; 10¹⁵ ms are 30,000 years
+LARGEST = 10**15  # no number in a record is larger; 10¹⁵ ms are 30,000 years
 
 
 class RequestedTrial(Protocol):
-    """What is requested, as plain data. job(): the same as JSON, for the worker."""
+    """One requested trial, as plain data. job() returns the same as JSON, for the worker."""
 
     @property
     def id(self) -> str: ...
@@ -59,9 +59,9 @@ class RecordsError(FirstFlightError):
 class Record:
     """The columns that the records of every kind have; a kind adds its trial and its own columns.
 
-    COMPARED: the column by which --compare compares runs, "" for none. ALSO_COMPARED: further ones,
-    in ms, whose means over all cells it compares. EXPLAINED: the time that a reason explains, ""
-    for the same.
+    COMPARED: the column by which --compare compares runs, "" for none. ALSO_COMPARED: further
+    columns, in ms, whose means over all cells --compare compares. EXPLAINED: the column with the
+    time that a reason explains, "" for COMPARED.
     DIFFERENCES: columns that say something as a difference of two windows only (--fail-if).
     ok: whether the transfer itself succeeded. error: what happened where it did not.
     verdict: pass, fail or skipped. failed_checks: the checks that failed, a semicolon between them.
@@ -81,7 +81,7 @@ class Record:
     measured_at: str = field(default="", compare=False, kw_only=True)
 
     def validate(self) -> None:
-        """Raises ValueError where a value is missing that such a record needs."""
+        """Raises ValueError where a value is missing that a record of its kind needs."""
 
     @property
     def counts(self) -> bool:
@@ -102,7 +102,7 @@ class Record:
 
     @property
     def was_skipped(self) -> bool:
-        """Whether it was not measured, since the machine lacks what the trial needs."""
+        """Whether the trial was not measured, since the machine lacks what it needs."""
         return self.ok and self.verdict == SKIPPED
 
     @property
@@ -114,7 +114,10 @@ class Record:
 
 def metric(what: str, unit: str = "", *, head: str, label: str, more_is_better: bool = False
            ) -> Any:
-    """A column of a record that a figure can show, in the words of its Quantity. Default: None."""
+    """A column of a record that a figure can show. Its default is None.
+
+    The parameters are those of Quantity.
+    """
     return field(default=None, metadata={
         "what": what, "unit": unit, "head": head, "label": label, "more_is_better": more_is_better})
 
@@ -126,14 +129,12 @@ def metrics(kind: type[Record]) -> dict[str, Quantity]:
 
 
 def quantity_of(kind: type[Record], column: str) -> Quantity:
-    """The quantity of a column of such records; where it has none, its words are those of the name.
-    """
+    """The quantity of a column of such records; a column without one gets the words of its name."""
     return metrics(kind).get(column) or of_column(column)
 
 
 R = TypeVar("R", bound=Record)
-# What a field of a record or of a trial may be.
-Value = str | int | float | bool | None
+Value = str | int | float | bool | None  # of a field of a record or of a trial
 _LAST = ("verdict", "failed_checks", "verdict_reason", "measured_at")
 
 
@@ -152,7 +153,7 @@ def trial_class(kind: type[Record]) -> type[Any]:
 def requested_fields(trial: type[Any]) -> tuple[Field[object], ...]:
     """The fields of a class of trials in the order of their columns.
 
-    Those in its COLUMNS come first, where it has COLUMNS.
+    If the class has COLUMNS, the fields named there come first.
     """
     first: tuple[str, ...] = getattr(trial, "COLUMNS", ())
     return tuple(sorted(fields(trial), key=lambda column: (
@@ -162,12 +163,12 @@ def requested_fields(trial: type[Any]) -> tuple[Field[object], ...]:
 def columns_of(kind: type[Record], what_if: bool = False) -> tuple[str, ...]:
     """The columns of trials.csv: the trial's, then the record's, the verdict last.
 
-    what_if: those of what_if.csv, which has one more.
+    what_if: whether the columns are those of what_if.csv, which has one more.
     """
-    requested = [column.name for column in requested_fields(trial_class(kind))
-                 if what_if or column.name != WHAT_IF]
-    own = [column.name for column in fields(kind) if column.name not in ("trial", *_LAST)]
-    return (*requested, *own, *_LAST)
+    of_trial = [column.name for column in requested_fields(trial_class(kind))
+                if what_if or column.name != WHAT_IF]
+    of_record = [column.name for column in fields(kind) if column.name not in ("trial", *_LAST)]
+    return (*of_trial, *of_record, *_LAST)
 
 
 def value_of(record: Record, column: str) -> Any:
@@ -178,19 +179,19 @@ def value_of(record: Record, column: str) -> Any:
 def varied(columns: Mapping[str, Sequence[object]]) -> list[str]:
     """The names of the parameters that distinguish trials.
 
-    columns: by name, a value for each trial. A parameter that follows from an earlier one, such as
-    the uplink from the bandwidth, is left out.
+    columns: by a parameter's name, its value in each trial. A parameter that follows from an
+    earlier one, such as the uplink from the bandwidth, is left out.
     """
     counts = {name: len(set(values)) for name, values in columns.items()}
 
-    def follows(name: str, other: str) -> bool:
-        """Whether each value of the other one has one value of `name`."""
-        return len(set(zip(columns[other], columns[name]))) == counts[other]
+    def follows(name: str, earlier: str) -> bool:
+        """Whether trials with the same value of `earlier` have the same value of `name`."""
+        return len(set(zip(columns[earlier], columns[name]))) == counts[earlier]
 
     names = list(columns)
     found = []
     for place, name in enumerate(names):
-        if counts[name] > 1 and not any(follows(name, other) for other in names[:place]):
+        if counts[name] > 1 and not any(follows(name, earlier) for earlier in names[:place]):
             found.append(name)
     return found
 
@@ -225,12 +226,12 @@ def rows_of(lines: bytes) -> Iterator[list[str]]:
     reader = csv.reader(io.TextIOWrapper(io.BytesIO(lines), "utf-8", errors="replace",
                                          newline="\n"))
     while True:
-        # Python's own limit, 128 kB, is the whole program's: other files keep it.
-        before = csv.field_size_limit(typed_columns.MOST_BYTES)
+        # Python's limit, 128 kB, is one for the program. It holds again for other files.
+        usual_limit = csv.field_size_limit(typed_columns.MOST_BYTES)
         try:
             row = next(reader, None)
         finally:
-            csv.field_size_limit(before)
+            csv.field_size_limit(usual_limit)
         if row is None:
             return
         yield row
@@ -251,44 +252,42 @@ def content(path: Path) -> bytes:
 
 
 class RowReader(Generic[R]):
-    """Reads the rows below one header as records of a kind.
-
-    lacking: the columns that the header does not have.
-    """
+    """Reads the rows below one header as records of a kind."""
 
     def __init__(self, kind: type[R], header: Sequence[str]) -> None:
-        self.trial = trial_class(kind)
-        self.make: Callable[..., R] = kind
+        self.make_trial = trial_class(kind)
+        self.make_record: Callable[..., R] = kind
         self.width = len(header)
         places = {column: place for place, column in enumerate(header)}
-        self.of_trial = _parsers(self.trial, places, requested=True)
-        self.of_record = _parsers(kind, places, requested=False)
+        self.trial_columns = _parsers(self.make_trial, places, requested=True)
+        self.record_columns = _parsers(kind, places, requested=False)
+        # The columns that the header does not have.
         self.lacking = [column for column in columns_of(kind) if column not in places]
 
     def record(self, row: Sequence[str]) -> R:
         """The record of a row. Raises ValueError or KeyError where a value cannot be read."""
         if len(row) != self.width:
             raise ValueError(f"{len(row)} fields, expected {self.width}")
-        trial = self.trial(**_values(self.of_trial, row))
-        record = self.make(trial=trial, **_values(self.of_record, row))
+        trial = self.make_trial(**_values(self.trial_columns, row))
+        record = self.make_record(trial=trial, **_values(self.record_columns, row))
         record.validate()
         return record
 
 
 def _values(columns: Iterable[Column], row: Sequence[str]) -> dict[str, Any]:
-    """The values of a row by column, without those that are empty and have a default."""
+    """The values of a row by column; an empty field of a column with a default has none."""
     return {name: parse(row[place]) for name, place, parse, has_default in columns
             if row[place] or not has_default}
 
 
-Column = tuple[str, int, Callable[[str], object], bool]
+Column = tuple[str, int, Callable[[str], object], bool]  # name, place, parser, has it a default
 
 
 def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> list[Column]:
-    """For each column of the header: name, place, parser, and whether it has a default.
+    """The columns of the header that are fields of a class, a trial's or a record's.
 
-    An empty field of a column with a default means that default. requested: the columns are the
-    trial's, whose values have to be in the range of their quantity.
+    places: of all columns, by name. requested: whether the class is the trial's, whose values have
+    to be in the range of their quantity.
     """
     tables = table_columns(owner)
     parsers: list[Column] = []
@@ -300,8 +299,9 @@ def _parsers(owner: type[Any], places: Mapping[str, int], requested: bool) -> li
         if name in tables:
             parse = cached(typed_columns.reader(tables[name], name))
         else:
-            parse = _parser(column, QUANTITIES.get(name, ANY) if requested else ANY,
-                            getattr(owner, "PATTERNS", {}).get(name, ""))
+            quantity = QUANTITIES.get(name, ANY) if requested else ANY
+            pattern = getattr(owner, "PATTERNS", {}).get(name, "")
+            parse = _parser(column, quantity, pattern)
         parsers.append((name, places[name], parse, column.default is not MISSING))
     return parsers
 
@@ -331,7 +331,7 @@ def _parser(column: Field[object], quantity: Quantity, pattern: str) -> Callable
 
 
 def _text_of(pattern: str, name: str) -> Callable[[str], str]:
-    """A parser of text; pattern: what all of it has to match, "" for anything."""
+    """A parser of text. pattern: has to match all of the text; "" for any text."""
     if not pattern:
         return cached(from_cell)
 
@@ -343,7 +343,10 @@ def _text_of(pattern: str, name: str) -> Callable[[str], str]:
 
 
 def _limited(parse: Callable[[str], float], quantity: Quantity) -> Callable[[str], float]:
-    """A parser of numbers in the range of a quantity, without NaN and what overflows in a mean."""
+    """A parser of numbers in the range of a quantity.
+
+    It refuses NaN, and numbers so large that a mean of them overflows.
+    """
     lowest, highest = max(quantity.lowest, -LARGEST), min(quantity.highest, LARGEST)
 
     def read(text: str) -> float:
@@ -359,7 +362,7 @@ cached = lru_cache(maxsize=1024)
 
 
 class RowWriter:
-    """Formats records as rows of these columns; a column that no record has stays empty."""
+    """Formats records as rows of given columns; a column that no record has stays empty."""
 
     def __init__(self, kind: type[Record], columns: Sequence[str]) -> None:
         trial = trial_class(kind)
@@ -368,6 +371,7 @@ class RowWriter:
         self.columns = [(column, column in requested, column in tables) for column in columns]
 
     def row(self, record: Record) -> list[str]:
+        """The cells of a record's row."""
         cells = []
         for column, requested, is_table in self.columns:
             if not requested:

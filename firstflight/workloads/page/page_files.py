@@ -9,7 +9,7 @@ from pathlib import Path
 from firstflight.base import inflated, untrusted
 from firstflight.base.errors import UsageError
 from firstflight.runs import schema
-from firstflight.runs.scenario_file import parsed
+from firstflight.runs.scenario_file import parse
 from firstflight.workloads.page import har
 from firstflight.workloads.page.har import SavedPage
 from firstflight.workloads.page.objects import MOST_OBJECTS, Certificate, fault_of
@@ -66,7 +66,7 @@ def from_toml(content: bytes, where: str) -> SavedPage:
     except ValueError as error:
         raise UsageError(f"{where}: {error}") from error
 
-    raw = parsed("page", text, where).raw
+    raw = parse("page", text, where).raw
     schema.known_keys(raw, ("object", "certificate"), where)
     objects = listed(raw, where)
     tables = schema.as_tables(raw, "certificate", where)

@@ -18,7 +18,7 @@ from firstflight.commands.users_conditions import RECOMMENDED, OfUsers
 from firstflight.probe import verdict
 from firstflight.runs.kinds import Overrides, Study
 from firstflight.runs.results.records import FAIL, PASS
-from firstflight.runs.scenario_file import parsed
+from firstflight.runs.scenario_file import parse
 from firstflight.study import registry
 from firstflight.study.fetches import KIND
 from firstflight.workloads.fetch.record.record import Record
@@ -164,7 +164,7 @@ def test_an_undetermined_condition_hides_no_other_line(capsys: pytest.CaptureFix
 
 def test_means_over_users_have_their_weights_and_only_what_the_file_says() -> None:
     """Of three users of 60, 600 and 900 ms the third counts twice; other parts take ten times."""
-    made = KIND.study(parsed("users_of_x", FEW_USERS.replace(
+    made = KIND.study(parse("users_of_x", FEW_USERS.replace(
         "groups", 'unknown = ["queue"]\ngroups')))
     records = [Record(trial, True, verdict=PASS, retransmissions=0, queue_drops=0,
                       total_ms=trial.rtt_ms * (3 if trial.part == "users" else 30))
@@ -182,7 +182,7 @@ def test_the_recommended_window_of_an_option_is_selected_by_its_flag(control: st
     rows = 60
     columns = {"group": [0] * rows, "times": [1] * rows, "rtt_ms": list(range(20, 80)),
                "bandwidth_kbps": [9000] * rows, "response_bytes": [60000] * rows}
-    made = KIND.study(parsed("users_of_x", FEW_USERS.partition("groups")[0].replace(
+    made = KIND.study(parse("users_of_x", FEW_USERS.partition("groups")[0].replace(
         '"cubic"', '["cubic", "bbr"]') + 'groups = [""]\n' + "\n".join(
         f"{name} = {column}" for name, column in columns.items())))
     records = [Record(trial, True, verdict=PASS, retransmissions=0, queue_drops=0,
@@ -196,7 +196,7 @@ def test_the_recommended_window_of_an_option_is_selected_by_its_flag(control: st
 
 
 def test_where_no_window_holds_a_condition_on_it_is_undetermined() -> None:
-    made = KIND.study(parsed("users_of_x", FEW_USERS))
+    made = KIND.study(parse("users_of_x", FEW_USERS))
     with pytest.raises(conditions.UndeterminedError, match="no window holds"):
         conditions.read("recommended_iw > 10").holds(OfUsers(made.scenario.users, []))
 

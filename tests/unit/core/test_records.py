@@ -447,7 +447,7 @@ def test_a_batch_that_inflates_beyond_the_limit_is_refused(tmp_path: Path,
     with pytest.raises(ValueError, match="is not a batch: it has more than"):
         measured(requested, tmp_path)
     monkeypatch.setattr(batches, "LINE_BYTES", 100)
-    monkeypatch.setattr(batches, "OF_TRIAL_BYTES", 0)
+    monkeypatch.setattr(batches, "TRIAL_BYTES", 0)
     with pytest.raises(ValueError, match="are damaged: it has more than"):
         requested.read(content)
 

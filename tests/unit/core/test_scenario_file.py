@@ -71,9 +71,9 @@ def test_a_scenario_file_that_is_no_text_is_reported_in_one_line(tmp_path: Path)
 def test_a_scenario_nested_deeper_than_20_levels_is_refused() -> None:
     for text in (f"x = {'[' * 20}{']' * 20}", f"x = {'{a=' * 19}[]{'}' * 19}",
                  f"x = {'[' * 19}1{']' * 19}"):
-        scenario_file.parsed("x", text)
+        scenario_file.parse("x", text)
         with pytest.raises(UsageError, match="more than 20 deep in each other"):
-            scenario_file.parsed("x", text.replace("x = ", "x = [") + "]")
+            scenario_file.parse("x", text.replace("x = ", "x = [") + "]")
 
 
 def test_a_stored_run_has_the_scenario_file_of_today() -> None:
@@ -111,12 +111,12 @@ def test_a_key_of_many_parts_is_refused_before_it_is_read(
     tomllib = pytest.importorskip("tomllib")
     monkeypatch.setattr(tomllib, "loads", lambda _: pytest.fail("it is read"))
     with pytest.raises(UsageError, match="more than 20 deep in each other"):
-        scenario_file.parsed("long", text.format(".".join([part] * 60_000)))
+        scenario_file.parse("long", text.format(".".join([part] * 60_000)))
 
 
 def test_a_text_that_looks_like_a_long_key_is_read() -> None:
     text = f'note = "{".".join("abcdefghijklmnopqrstuvwxyz")}"\nnumber = [1.5, 2.5]\na.b.c = 1\n'
-    assert scenario_file.parsed("short", text).raw["a"] == {"b": {"c": 1}}
+    assert scenario_file.parse("short", text).raw["a"] == {"b": {"c": 1}}
 
 
 def test_both_kinds_of_container_engines_leave_out_the_same() -> None:

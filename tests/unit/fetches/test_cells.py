@@ -440,7 +440,7 @@ windows = [3, 10]
 metric = "total_ms"
 
 [as_published]""")
-    found = reading.read_scenario(scenario_file.parsed("mine", own))
+    found = reading.read_scenario(scenario_file.parse("mine", own))
     assert found.figures == () and [sweep.name for sweep in found.sweeps] == ["grid"]
 
 

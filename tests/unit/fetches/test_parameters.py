@@ -22,7 +22,7 @@ from firstflight.runs.measuring import build_of
 from firstflight.runs.results import checks
 from firstflight.runs.results.checks import failed_checks
 from firstflight.runs.results.records import FAIL, PASS, SKIPPED
-from firstflight.runs.scenario_file import ScenarioFile, find, parsed
+from firstflight.runs.scenario_file import ScenarioFile, find
 from firstflight.net.sysctls import settings_of
 from firstflight.setting.limits import without
 from firstflight.study import registry
@@ -56,7 +56,7 @@ ONE = {"rtt_ms": [40], "bandwidth_kbps": [2000], "initcwnd": [10], "response_byt
 @cache
 def asked() -> ScenarioFile:
     """Without axes and figures, which nothing here looks at."""
-    return parsed("zhao2019", find("zhao2019").text.partition("[[axis]]")[0])
+    return scenario_file.parse("zhao2019", find("zhao2019").text.partition("[[axis]]")[0])
 
 
 def trials(client: str = "libcurl", **lists: list[Any]) -> list[Trial]:

@@ -17,7 +17,7 @@ from firstflight.base.words import to_cell
 from firstflight.net.segments import CaptureError
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import SKIPPED
-from firstflight.runs.scenario_file import find, parsed
+from firstflight.runs.scenario_file import find, parse
 from firstflight.setting.server import HERE, NEWER, OWN, OwnServer, parsed as server_of
 from firstflight.study import registry
 from firstflight.study.fetches import KIND
@@ -349,7 +349,7 @@ chains = CHAINS
 
 
 def of_chains(chains: str, **lists: list[Any]) -> list[Trial]:
-    file = parsed("chains", CHAINS.replace("CHAINS", chains), "it")
+    file = parse("chains", CHAINS.replace("CHAINS", chains), "it")
     return list(registry.study_of(file, Overrides(lists), 1).trials)
 
 

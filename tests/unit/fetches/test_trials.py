@@ -280,7 +280,7 @@ def test_a_small_file_that_asks_for_billions_of_cells_is_refused(tmp_path: Path)
 
 
 def test_lists_that_users_share_count_as_often_as_there_are_users() -> None:
-    file = scenario_file.parsed("own", HEAD + f"""
+    file = scenario_file.parse("own", HEAD + f"""
 [defaults]
 client = "libcurl"
 congestion_control = "cubic"
@@ -337,7 +337,7 @@ def test_the_receive_window_follows_no_list(tmp_path: Path, file_windows: str, l
 def test_a_population_has_the_files_receive_window_or_else_the_ample_one(
         line: str, requested: tuple[int, ...] | None, initrwnd: int) -> None:
     text = scenario_file.find("dukkipati2010").text.replace("initrwnd = 64 ", line)
-    scenario = apply(reading.read_scenario(scenario_file.parsed("dukkipati2010", text)),
+    scenario = apply(reading.read_scenario(scenario_file.parse("dukkipati2010", text)),
                      Overrides({"initcwnd": requested} if requested else {}))
     assert scenario.drawn.template.lists["initrwnd"] == (initrwnd,)
 

@@ -103,7 +103,7 @@ def test_the_scenario_of_a_har_has_its_certificates(tmp_path: Path) -> None:
     path.write_bytes(saved.browsers())
     made = question.scenario("mine", question.RequestedPage(path, None), Overrides({}))
     assert "[[page.certificate]]\nhosts = [0, 1]\n" in made.head.text
-    again = registry.study_of(scenario_file.parsed("mine", made.head.text, "it"), Overrides({}), 1)
+    again = registry.study_of(scenario_file.parse("mine", made.head.text, "it"), Overrides({}), 1)
     assert [trial.carriers for trial in again.trials] == [(0, 0)] * len(again.trials)
 
 

@@ -44,7 +44,7 @@ FIGURE = '[[figure]]\nname = "f"\ntitle = "t"\nkind = "times"\nsweep = "s"\n'
 def study(page: str = MADE, sweep: str = SWEEP, figure: str = FIGURE,
           overrides: Overrides = NOTHING) -> Study:
     text = f'# c\nkind = "page"\ntitle = "t"\nsource = "s"\n{page}{sweep}{figure}'
-    return KIND.study(scenario_file.parsed("mine", text), overrides, 1)
+    return KIND.study(scenario_file.parse("mine", text), overrides, 1)
 
 
 def listed(*rows: dict[str, Any]) -> str:
@@ -287,7 +287,7 @@ def browsed(folder: Path | str, path: str = "") -> Study:
     """A study of a page that has both objects and a folder; path: of the scenario's file."""
     text = (f'# c\nkind = "page"\ntitle = "t"\nsource = "s"\n{MADE}folder = "{folder}"\n'
             f"{BROWSED}{FIGURE}")
-    return KIND.study(scenario_file.parsed("mine", text, path), NOTHING, 1)
+    return KIND.study(scenario_file.parse("mine", text, path), NOTHING, 1)
 
 
 def test_both_clients_load_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -406,7 +406,7 @@ def test_a_written_page_is_read_back_equal(lists: dict[str, list[Any]],
     made = question.scenario("own", page, Overrides(lists))
     assert made.head.note == (HOSTILE if page.file else "")
     assert (HOSTILE in made.head.about) == (page.file is not None)
-    assert TABLES.read(scenario_file.parsed("own", made.head.text)) == made
+    assert TABLES.read(scenario_file.parse("own", made.head.text)) == made
 
 
 def test_hostile_names_stay_within_their_strings() -> None:
@@ -415,7 +415,7 @@ def test_hostile_names_stay_within_their_strings() -> None:
     head = replace(made.head, title=HOSTILE, source=HOSTILE, note=HOSTILE, text="")
     made = replace(made, head=head)
     text = question.text(made, Page("own", 3, question.OBJECT_BYTES, question.OBJECT_BYTES))
-    assert TABLES.read(scenario_file.parsed("own", text)) == replace(
+    assert TABLES.read(scenario_file.parse("own", text)) == replace(
         made, head=replace(head, text=text))
 
 

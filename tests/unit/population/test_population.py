@@ -320,7 +320,7 @@ name = "all"
 title = "all"
 adds = ["earlier_bytes", "burst_bytes", "gap_ms", "weight", "baseline_weight"]
 """
-    file = scenario_file.parsed("own", text)
+    file = scenario_file.parse("own", text)
     return KIND.study(file.sampled(one_in) if one_in > 1 else file, overrides, seed).trials
 
 

@@ -79,7 +79,7 @@ OTHERS = {
 @pytest.mark.parametrize("name", [*QUESTIONS, *OTHERS])
 def test_a_question_is_written_so_that_an_equal_one_is_read(name: str) -> None:
     made = question.scenario("own", {**QUESTIONS, **OTHERS}[name])
-    assert read_scenario(scenario_file.parsed("own", made.head.text)) == made
+    assert read_scenario(scenario_file.parse("own", made.head.text)) == made
 
 
 def test_a_question_with_random_loss_has_a_hundred_repeats_by_default() -> None:

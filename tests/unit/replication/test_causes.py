@@ -212,6 +212,6 @@ def test_causes_need_whose_numbers_they_explain() -> None:
     head, _, causes = RAW.partition("[as_published]")
     text = head + "[[cause]]" + causes.partition("[[cause]]")[2]
     with pytest.raises(UsageError, match=r"\[\[cause\]\] tables explain another scenario's"):
-        reading.read_scenario(scenario_file.parsed("mine", text))
+        reading.read_scenario(scenario_file.parse("mine", text))
     with pytest.raises(UsageError, match="has no .*cause.* to switch on"):
-        reading.read_scenario(scenario_file.parsed("mine", RAW.partition("[[cause]]")[0]))
+        reading.read_scenario(scenario_file.parse("mine", RAW.partition("[[cause]]")[0]))

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from firstflight.findings.findings import Answer, Finding
-from firstflight.runs.scenario_file import parsed
+from firstflight.runs.scenario_file import parse
 from firstflight.study.fetches import KIND
 from firstflight.study.users.findings import users_findings
 from firstflight.study.users.sample import scenario
@@ -27,7 +27,7 @@ def findings_of(round_trips: Callable[[Trial], float], unknown: str = "", lost: 
                "rtt_ms": [20 + row for row in range(ROWS)],
                "bandwidth_kbps": [9000] * ROWS, "response_bytes": [60000] * ROWS}
     head = FEW_USERS.partition("groups")[0].replace('"cubic"', '["cubic", "bbr"]')
-    made = KIND.study(parsed("users_of_x", f'{head}groups = [""]\n{unknown}\n' + "\n".join(
+    made = KIND.study(parse("users_of_x", f'{head}groups = [""]\n{unknown}\n' + "\n".join(
         f"{name} = {column}" for name, column in columns.items())))
     records = [Record(trial, True, total_ms=trial.rtt_ms * round_trips(trial), retransmissions=0,
                       queue_drops=0, verdict="fail" if place < lost else "pass")

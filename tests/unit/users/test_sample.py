@@ -10,7 +10,7 @@ import pytest
 
 from firstflight.base.errors import UsageError
 from firstflight.findings.quantities import QUANTITIES
-from firstflight.runs.scenario_file import parsed
+from firstflight.runs.scenario_file import parse
 from firstflight.study.fetches import read_scenario
 from firstflight.study.registry import fetches_of
 from firstflight.study.users import logs
@@ -30,7 +30,7 @@ def users_of(rows: list[str]) -> UserTable:
 
 def read_back(made: Scenario) -> Scenario:
     """The scenario that its text is read as."""
-    return read_scenario(parsed(made.name, made.head.text))
+    return read_scenario(parse(made.name, made.head.text))
 
 
 def trials_of(users: UserTable, requested: Requested, seed: int = 1) -> list[dict[str, object]]:

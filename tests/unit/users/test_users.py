@@ -9,7 +9,7 @@ import numpy
 import pytest
 
 from firstflight.findings.charts import LineChart
-from firstflight.runs.scenario_file import parsed
+from firstflight.runs.scenario_file import parse
 from firstflight.study.fetches import KIND
 from firstflight.study.users import analysis, recommendation, window_commands
 from firstflight.study.users.analysis import Measured, recommend
@@ -72,7 +72,7 @@ def test_a_saving_under_a_hundredth_of_the_mean_recommends_no_larger_window(save
 
 def three_users() -> tuple[Scenario, UserSample, list[Record]]:
     """Three users of two groups; the far ones gain from the larger window."""
-    made = KIND.study(parsed("users_of_x", FEW_USERS))
+    made = KIND.study(parse("users_of_x", FEW_USERS))
     records = [Record(trial, True, total_ms=trial.rtt_ms * (3 if trial.initcwnd == 10
                                                             or trial.response_bytes < 10_000
                                                             else 2),
@@ -154,7 +154,7 @@ def sampled(initcwnd: str = "[10, 32]", rows: int = 60) -> Any:
                "rtt_ms": [20 + row for row in range(rows)],
                "bandwidth_kbps": [9000] * rows, "response_bytes": [60000] * rows}
     head = FEW_USERS.partition("groups")[0].replace("[10, 32]", initcwnd)
-    return KIND.study(parsed("users_of_x", head + 'groups = [""]\n' + "\n".join(
+    return KIND.study(parse("users_of_x", head + 'groups = [""]\n' + "\n".join(
         f"{name} = {column}" for name, column in columns.items())))
 
 
@@ -201,7 +201,7 @@ def test_a_first_answer_names_its_interval_and_how_many_rows_it_rests_on() -> No
 def test_an_implausible_rtt_and_too_few_users_are_doubted(rtt_ms: float, times: int,
                                                           doubted: str) -> None:
     rows = 40 if times else 1
-    made = KIND.study(parsed("users_of_x", FEW_USERS)).scenario.users
+    made = KIND.study(parse("users_of_x", FEW_USERS)).scenario.users
     doubts = recommendation.doubts(replace(made, rtt_ms=(rtt_ms,) * rows, times=(1,) * rows))
     assert [doubted in line for line in doubts] == ([True] if doubted else [])
 

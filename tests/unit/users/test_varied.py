@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from firstflight.findings.findings import Answer, Finding
-from firstflight.runs.scenario_file import parsed
+from firstflight.runs.scenario_file import parse
 from firstflight.study.fetches import KIND
 from firstflight.study.users import varied
 from firstflight.study.users.findings import users_findings
@@ -27,7 +27,7 @@ def varied_finding(slower_in: str = "", least: int = 32, slower_group: int | Non
     text = (FEW_USERS.partition("groups")[0].replace("[10, 32]", "[10, 20, 32]")
             + 'groups = ["near", "far"]\nassumed_kbps = 9000\nunknown = ["queue", "kept"]\n'
             + "\n".join(f"{name} = {column}" for name, column in columns.items()))
-    made = KIND.study(parsed("users_of_x", text))
+    made = KIND.study(parse("users_of_x", text))
 
     def total_ms(trial: Trial) -> float:
         round_trips = 3 if trial.initcwnd >= least else 5
