@@ -183,8 +183,8 @@ def test_the_sentence_on_round_trips_names_no_window_where_nothing_counts(tmp_pa
             for record in records(of)]
     found = findings(of, part, tmp_path)
     assert found["rounds"].sentence.endswith("small bytes: 3; large bytes: more than 3.")
-    assert found["steps"].sentence.startswith("Time to the first byte (ms): IW3: ")
-    assert "IW10" not in found["steps"].sentence
+    assert found["steps"].sentence.startswith("Time to the first byte (ms): IW 3: ")
+    assert "IW 10" not in found["steps"].sentence
     none = findings(of, [replace(record, verdict=FAIL) for record in records(of)], tmp_path)
     assert none["steps"].sentence == (
         "Time to the first byte (ms): nothing that was measured counts.")
@@ -208,7 +208,7 @@ def test_a_larger_window_has_a_darker_line_whatever_its_place_in_the_file(tmp_pa
     chart = findings(of, records(of), tmp_path)["steps"].chart
     assert isinstance(chart, LineChart)
     looks = {line.name: line.look for line in chart.columns[0][0].lines[:2]}
-    assert looks == {"IW3": 1, "IW10": 2}
+    assert looks == {"IW 3": 1, "IW 10": 2}
 
 
 def test_a_curve_that_jumps_is_computed_at_the_byte_where_it_does() -> None:
@@ -220,6 +220,24 @@ def test_a_curve_that_jumps_is_computed_at_the_byte_where_it_does() -> None:
     above = _steep(range(0, 10_001, 100), lambda x: 1000.0 if x < 4321 else 1100.0)
     assert above[4320] == 1000.0 and above[4321] == 1100.0  # however high the whole curve is
     assert set(_steep([1, 50, 100], lambda x: 7.0).values()) == {7.0}
+
+
+@pytest.mark.parametrize(("published", "deviations"), [
+    ({1000: 391.7, 16_000: 2901.1}, [-1.2, -1.1]),  # of an axis of 3 s: points cover each other
+    ({16_000: 2901.1}, [-1.1]), ({}, None),
+    ({1000: 391.7, 16_000: 3000.0}, None)])  # 100 ms, which the axis shows
+def test_deviations_are_drawn_apart_where_points_cover_what_was_published(
+        published: dict[int, float], deviations: list[float] | None) -> None:
+    measured = {1000: 390.5, 16_000: 2900.0}
+    values = steps.CellMeans(
+        by="response_bytes", of="initcwnd", across=tuple(measured), lines=(10,),
+        means={(size, 10): ms for size, ms in measured.items()},
+        published={(size, 10): ms for size, ms in published.items()},
+        requested={}, labels={}, is_modelled=True, scenario_lines=(10,), records=())
+    lines = steps._covered_deviations(values, ends=(0.0, 3100.0))
+    found = [line.y for line in lines]
+    assert found == ([] if deviations is None else [pytest.approx(deviations)])
+    assert [line.x for line in lines] == [tuple(map(float, published))] * len(lines)
 
 
 # Axes of steps -----------------------------------------------------------------------

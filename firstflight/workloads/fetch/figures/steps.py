@@ -79,6 +79,8 @@ CURVE_POINTS = 160  # of the model's curve, across the figure
 DECADES = 2  # values that span as many powers of ten may be drawn on a logarithmic axis
 SMALL_SHARE = 0.1  # of the largest value: smaller ones are close to each other on a linear axis
 FLAT_SHARE = 0.5  # of the highest value: where all are higher, the axis does not begin at zero
+# Of an axis: points cover a difference from what was published that is smaller.
+COVERED_SHARE = 0.03
 # Metrics that change gradually with a size or a queue; others are counts, or wait for a flight.
 GRADUAL = ("total_ms", "latency_ms", "goodput_kbps")
 STEP_PART = 0.1  # a rise of more than this share of the curve's height is a step
@@ -124,10 +126,9 @@ class CellMeans:
         return self.labels.get(value, plain(value))
 
     def named(self, line: Any) -> str:
-        """A line's name: "IW10", "record 4096 bytes"; the label alone where values are words."""
+        """A line's name: "IW 10", "record 4096 bytes"; the label alone where values are words."""
         if self.of == "initcwnd":
-            own = own_window(self.records)
-            return f"IW {own}" if own else f"IW{line}"
+            return f"IW {own_window(self.records) or line}"
         named = quantity(self.of)
         if line in self.labels:
             label = self.labels[line]
@@ -306,10 +307,36 @@ def _line_chart(figure: Figure, values: CellMeans, curves: Sequence[Line]) -> Li
     begins = "The axis upwards does not begin at zero." if ends and ends[0] > 0 else ""
     ticks = _ticks(values, is_log)  # whose names have units
     x_label = by.axis.removesuffix(f" ({by.unit})") if ticks else by.axis
-    plot = Plot(x_label, quantity(figure.metric).axis, tuple(lines), ticks=ticks,
-                x_scale="log" if is_log else "linear", y_ends=ends)
+    plots = [Plot(x_label, quantity(figure.metric).axis, tuple(lines), ticks=ticks,
+                  x_scale="log" if is_log else "linear", y_ends=ends)]
+    deviations = _covered_deviations(values, ends) if ends else []
+    if deviations:
+        unit = quantity(figure.metric).unit
+        plots.append(replace(plots[0], y_label=f"measured less\npublished ({unit})",
+                             lines=tuple(deviations), y_ends=None, zero=True))
     return LineChart(figure.title, heading(values.records), " ".join(filter(None, (how, begins))),
-                     columns=((plot,),), legend=True, palette="ordered", plot_inches=3.6)
+                     columns=(tuple(plots),), legend=True, palette="ordered",
+                     plot_inches=3.6 if len(plots) == 1 else 2.7)
+
+
+def _covered_deviations(values: CellMeans, ends: tuple[float, float]) -> list[Line]:
+    """How far each line is from what was published, where the points of both cover each other.
+
+    ends: those of the axis on which both are drawn. [] where that axis shows how far they are from
+    each other, and where nothing was published.
+    """
+    lines = []
+    for line in values.lines:
+        both = [x for x in values.across
+                if (x, line) in values.means and (x, line) in values.published]
+        deviations = tuple(values.means[x, line] - values.published[x, line] for x in both)
+        if both:
+            lines.append(Line(values.named(line), tuple(map(float, both)), deviations,
+                              look=values.look(line), style="points", window=values.window(line)))
+
+    low, high = ends
+    furthest = max((abs(deviation) for line in lines for deviation in line.y), default=0.0)
+    return lines if furthest < COVERED_SHARE * (high - low) else []
 
 
 def _ticks(values: CellMeans, is_log: bool) -> tuple[tuple[float, str], ...]:
