@@ -16,13 +16,13 @@ def test_the_sentences_of_chou2026_cliffs_hold(run: Run) -> None:
 
     run.says("From ten segments on, a larger certificate chain never has the earlier first byte")
     for window in (10, 20, 32, 64):
-        assert never_falls(first_byte[f"first byte: IW{window}, ms"])
+        assert never_falls(first_byte[f"first byte: IW {window}, ms"])
     for column in round_trips.columns("round trips: "):
         assert never_falls(column)
 
     run.says("each further flight of its handshake costs a round trip")
     for window in (10, 20, 32, 64):
-        times = first_byte[f"first byte: IW{window}, ms"]
+        times = first_byte[f"first byte: IW {window}, ms"]
         flights = round_trips[f"round trips: IW{window}"]
         for time, flight in zip(times.numbers, flights.numbers):
             assert abs(time.value - 100 * flight.value - 203.5) <= 3.5
@@ -133,7 +133,7 @@ def test_the_sentences_of_warm_handshake_hold(run: Run) -> None:
     run.says("with up to 20 segments the whole transfer can take less time than with a small chain")
     up_to_20_kb = times.where("chain, bytes", 2000, 12000, 20000)
     for window in (3, 10, 20):
-        assert rises_and_falls(up_to_20_kb[f"total: IW{window}, ms"], within=0.5)
+        assert rises_and_falls(up_to_20_kb[f"total: IW {window}, ms"], within=0.5)
     assert falls(times.where("chain, bytes", 2000, 12000)["total: IW 3, ms"])
     assert falls(times.where("chain, bytes", 2000, 20000)["total: IW 10, ms"])
     assert falls(times.where("chain, bytes", 2000, 20000)["total: IW 20, ms"])
