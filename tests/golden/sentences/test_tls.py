@@ -23,7 +23,7 @@ def test_the_sentences_of_chou2026_cliffs_hold(run: Run) -> None:
     run.says("each further flight of its handshake costs a round trip")
     for window in (10, 20, 32, 64):
         times = first_byte[f"first byte: IW {window}, ms"]
-        flights = round_trips[f"round trips: IW{window}"]
+        flights = round_trips[f"round trips: IW {window}"]
         for time, flight in zip(times.numbers, flights.numbers):
             assert abs(time.value - 100 * flight.value - 203.5) <= 3.5
 
