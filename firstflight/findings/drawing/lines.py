@@ -236,9 +236,11 @@ def _name_cut(axes: Axes, plot: Plot, chart: LineChart) -> None:
             count[is_above, round(x)] += 1
             # Values stand inside the axes: below the upper edge, or above the lower one.
             up = CUT_POINTS * (before + 0.6) * (-1 if is_above else 1)
-            axes.annotate(style.literal(format_brief(y)), (round(x), edge), (-8, up), ha="right",
-                          textcoords="offset points", va="center", color=_colour(line, chart),
-                          fontsize=style.SMALL)
+            # Left of the first tick there is no room before the axis.
+            aside, alignment = (16, "left") if round(x) == 0 else (-8, "right")
+            axes.annotate(style.literal(format_brief(y)), (round(x), edge), (aside, up),
+                          ha=alignment, textcoords="offset points", va="center",
+                          color=_colour(line, chart), fontsize=style.SMALL)
 
 
 def least(plot: Plot) -> float:

@@ -277,6 +277,17 @@ def test_values_beyond_an_axis_have_an_arrow_at_its_edge_and_a_number() -> None:
     assert points and all(-5 <= y <= 40 for y in points)
 
 
+@pytest.mark.parametrize("tick", [0.0, 1.0, 2.0])
+def test_the_number_of_a_cut_value_does_not_cross_the_axis(tick: float) -> None:
+    axes = one(Line("IW 10", (0.0, 1.0, 2.0), (20.0, 15.0, 10.0), window=10),
+               Line("IW 16", (tick + 0.1,), (-200.0,), window=16),
+               ticks=((0.0, "1"), (1.0, "4"), (2.0, "6")), y_ends=(-80.0, 50.0), zero=True)
+    axes.figure.canvas.draw()
+    (number,) = axes.texts
+    assert number.get_text() == "−200"
+    assert number.get_window_extent().x0 > axes.get_window_extent().x0
+
+
 def test_a_bar_of_zero_has_a_number_and_a_missing_one_none() -> None:
     axes = one(Line("measured", (0.0, 1.0), (900.0, 0.0), style="bars"),
                ticks=((0.0, "default"), (1.0, "rfc9406"), (2.0, "suss, skipped")))
