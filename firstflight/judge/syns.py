@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 
 from firstflight.base.comparison import Comparison
 from firstflight.judge.shared_evidence import SharedEvidence
-from firstflight.model.receiver import enlarged_for, first_window, window_unit
+from firstflight.model.receiver import enlarge_buffers, first_window, window_unit
 from firstflight.net.headers import PUSH, TIMESTAMP_BYTES
 from firstflight.net.segments import Segment
 from firstflight.setting.setting import LinkSetting
@@ -86,7 +86,7 @@ def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mappin
         for offered in offers_of(wire.syn_acks, False, takes, was_repeated=was_repeated):
             yield from judged(offered).compare_with(judged(of_server), "server")
 
-    least, most = (_first_window(setting, enlarged_for(awaited, buffers))
+    least, most = (_first_window(setting, enlarge_buffers(awaited, buffers))
                    for awaited in awaited_bytes)
     expected = f"{least}" if least == most else f"{least} to {most}"
     for value in dict.fromkeys(segment.window for segment in wire.syns):

@@ -1,8 +1,8 @@
-"""Linux's rules for a congestion window: how it grows, and what happens to it when it is not used.
+"""Linux's rules for a congestion window: how it grows, and how it shrinks when it is not used.
 
 The model of a fetch (model/window.py) and the rules that judge traces (workloads/trace/rules.py)
-share them. Each function is named with the kernel's; windows and thresholds are in segments, times
-in jiffies.
+share these rules. Each docstring names the kernel's function. Windows and thresholds are in
+segments, times in jiffies.
 """
 
 from __future__ import annotations
@@ -20,9 +20,10 @@ class WindowUse:
     usage_end: int = 0
 
     def note(self, acknowledged: int, sent: int, in_flight: int, limited: bool) -> None:
-        """Note how much is in flight after sending. acknowledged, sent: sequence numbers.
+        """Note how much is in flight after sending.
 
-        limited: whether the window kept more from leaving.
+        acknowledged, sent: sequence numbers. in_flight: segments. limited: whether the window kept
+        more data from leaving.
         """
         if acknowledged >= self.usage_end or limited or (
                 not self.limited and in_flight > self.most_in_flight):
@@ -34,7 +35,10 @@ class WindowUse:
 
 
 def slow_start(window: int, threshold: int, acknowledged: int) -> tuple[int, int]:
-    """The window after slow start, and the acknowledged segments that it left (tcp_slow_start)."""
+    """The window after slow start, and how many acknowledged segments are left (tcp_slow_start).
+
+    Segments are left once the window has reached the threshold.
+    """
     grown = min(window + acknowledged, threshold)
     return grown, acknowledged - (grown - window)
 
@@ -43,8 +47,8 @@ def additive_increase(window: int, credit: int, per_segment: int, acknowledged: 
                       ) -> tuple[int, int]:
     """The window and the credit after congestion avoidance (tcp_cong_avoid_ai).
 
-    credit: snd_cwnd_cnt, acknowledged segments that have not grown the window yet. per_segment:
-    how many of them grow it by one.
+    credit: acknowledged segments that have not grown the window yet (snd_cwnd_cnt). per_segment:
+    how many acknowledged segments grow the window by one.
     """
     if credit >= per_segment:  # gathered under a larger window
         credit, window = 0, window + 1
@@ -53,15 +57,15 @@ def additive_increase(window: int, credit: int, per_segment: int, acknowledged: 
 
 
 def remembered_threshold(window: int, threshold: int) -> int:
-    """The threshold that remembers a window before it shrinks (tcp_current_ssthresh)."""
+    """The threshold that remembers a window which is about to shrink (tcp_current_ssthresh)."""
     return max(threshold, (window >> 1) + (window >> 2))
 
 
 def restarted_window(window: int, initial_window: int, idle: int, timeout: int) -> int:
     """The window after a pause: halved for every timeout of silence (tcp_cwnd_restart).
 
-    A timeout that ends just now does not count. The window never falls below RFC 5681's restart
-    window.
+    idle: how long the pause took. timeout: of retransmissions. A timeout that ends just now does
+    not count. The window never falls below RFC 5681's restart window.
     """
     if idle <= timeout:
         return window
@@ -71,7 +75,8 @@ def restarted_window(window: int, initial_window: int, idle: int, timeout: int) 
 def shrunk_window(window: int, initial_window: int, used: int) -> int:
     """The window of a sender that did not fill it for a timeout (tcp_cwnd_application_limited).
 
-    used: the most segments that were in flight (RFC 2861); at least the initial window counts.
+    used: the most segments that were in flight (RFC 2861). Fewer than the initial window count as
+    the initial window.
     """
     used = max(used, initial_window)
     return (window + used) >> 1 if used < window else window

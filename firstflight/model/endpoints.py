@@ -1,8 +1,8 @@
-"""Both endpoints of a connection and its path: the handshake, and what the client sends.
+"""Both endpoints of a connection and its path: the handshake, and the client's messages.
 
 The handshake loses nothing. Still, if the RTT is longer than a second, SYN and SYN-ACK are
-retransmitted: the copies take their time on the link, and each copy of the SYN-ACK is answered.
-Times are integer nanoseconds since the first SYN left.
+retransmitted. The copies take their time on the link, and copies of the SYN-ACK are answered. Times
+are integer nanoseconds since the first SYN left.
 """
 
 from __future__ import annotations
@@ -26,10 +26,11 @@ class Handshake:
 
     def __init__(self, events: Events, clock: Clock, up: SimulatedLink, down: SimulatedLink,
                  request_bytes: int) -> None:
+        """request_bytes: of the first request."""
         self.events, self.clock, self.up, self.down = events, clock, up, down
         self.request_bytes = request_bytes
         self.connected = 0  # when the client receives the first SYN-ACK
-        self.accepted = 0  # when the server receives its acknowledgement
+        self.accepted = 0  # when the server receives the acknowledgement of the SYN-ACK
         # When the server receives the request, which left together with that acknowledgement.
         self.requested = 0
         # For each answer to a repeated SYN-ACK, when it left and when it arrived.
@@ -51,14 +52,18 @@ class Handshake:
         """The RTT that the server measures."""
         return self._round_trip_us(self.syn_arrived_at, self.accepted, self.syn_acks)
 
-    def _round_trip_us(self, sent: int, heard: int, times: int) -> int:
-        """The RTT in µs. After a retransmission only time stamps show it (tcp_rtt_tsopt_us)."""
-        if times > 1:
-            return 1000 * (self.clock.jiffies(heard) - self.clock.jiffies(sent))
-        return self.clock.us(heard) - self.clock.us(sent)
+    def _round_trip_us(self, sent: int, answered: int, copies: int) -> int:
+        """The RTT in µs. After a retransmission only time stamps show it (tcp_rtt_tsopt_us).
+
+        sent, answered: when the packet first left, and when its answer came. copies: how many
+        times it was sent.
+        """
+        if copies > 1:
+            return 1000 * (self.clock.jiffies(answered) - self.clock.jiffies(sent))
+        return self.clock.us(answered) - self.clock.us(sent)
 
     def _send_syn(self, now: int) -> None:
-        """Send the first SYN, or another one when the timer fires (tcp_retransmit_timer)."""
+        """Send the first SYN, or repeat it when the timer fires (tcp_retransmit_timer)."""
         if self.connected:
             return
 
@@ -86,7 +91,7 @@ class Handshake:
             self._send_syn_ack(now)
 
     def _take_syn_ack(self, now: int) -> None:
-        """Connect with the first SYN-ACK; of the others answer at most one in half a second."""
+        """Connect with the first SYN-ACK; answer at most one later SYN-ACK in half a second."""
         if not self.connected:
             self.connected = now
             self.up.send(now, HEADER_BYTES, self._accept)
@@ -114,15 +119,15 @@ class Handshake:
 
 # Both endpoints -----------------------------------------------------------------------
 
-# Segments: so many that the server's buffer limits its window, as no route does.
+# Segments. No route limits the server's window, and with this number its buffer does.
 SERVER_WINDOW = 64
 
 
 class Endpoints(Events):
     """The two endpoints: the server as a sender and as a receiver, and the client as a receiver.
 
-    With TLS the client sends several messages. If an answer is late, the server's kernel
-    acknowledges the message by itself.
+    With TLS the client sends several messages. If the answer to a message is late, the server's
+    kernel acknowledges the message before the answer.
     """
 
     def __init__(self, transfer: Transfer) -> None:
@@ -158,9 +163,9 @@ class Endpoints(Events):
 
         self.connected = handshake.connected
         self.echo = handshake.connected  # when the client sent the last packet that the server has
-        self.timer_set: int | None = None  # for when the sender's timer is an event
+        self.timer_set: int | None = None  # the time of the last event for the sender's timer
         self.messages_sent_at = 0  # when the client sent its last messages
-        # Bytes that the client sends, in all, and those of them that were acknowledged.
+        # How many bytes the client sends in all, and how many of them were acknowledged.
         self.message_bytes = transfer.first_request_bytes + transfer.request_bytes
         if transfer.secure is not None:
             self.message_bytes += transfer.secure.finished_bytes
@@ -169,7 +174,8 @@ class Endpoints(Events):
         self.retransmitted_ends: set[int] = set()
 
     def _take_first_message(self, now: int) -> None:
-        """Take the first request; the server's kernel acknowledges it before the answer."""
+        """Take the client's first message; the server's kernel acknowledges it before the answer.
+        """
         size = self.transfer.first_request_bytes
         self._read_message(size, now)
         self.acknowledged_bytes = size
@@ -179,15 +185,16 @@ class Endpoints(Events):
         self.receiver.sample_round_trip(self.clock.us(now) - self.clock.us(self.connected))
 
     def _read_message(self, size: int, now: int) -> None:
+        """Take a message at the server, let the program read it, and acknowledge it."""
         self.server.take(now, Sent(size, True), echo=now, sent_at=now)
         self.server.read(now, Sent(size, True))
         self.server.acknowledge()
 
     def _take_message(self, size: int, take_acknowledgement: Happening, now: int) -> None:
-        """Take a later message, which also acknowledges.
+        """Take a later message of the client, which also acknowledges data of the server.
 
-        take_acknowledgement: handles what it acknowledges. The segments that this lets leave
-        acknowledge the message.
+        take_acknowledgement: handles that acknowledgement. Segments that it lets leave acknowledge
+        the message.
         """
         segment = Sent(size, True)
         self.server.take(now, segment, echo=now, sent_at=now)
@@ -208,6 +215,7 @@ class Endpoints(Events):
             self._acknowledge_message(now)
 
     def _acknowledge_message(self, now: int, option_bytes: int = 0) -> None:
+        """Send an acknowledgement of the server without data. option_bytes: of a report (DSACK)."""
         self.server.acknowledge()
         self.down.send(now, HEADER_BYTES + option_bytes, *self._acknowledgement_handlers(),
                        partial(self._take_pure_acknowledgement, self.server.received, self.echo))
@@ -221,7 +229,10 @@ class Endpoints(Events):
             self.server.acknowledge()
 
     def _acknowledgement_handlers(self) -> tuple[Happening, ...]:
-        """What happens when a segment of the server arrives that acknowledges later messages."""
+        """The functions to call when a segment of the server arrives at the client.
+
+        They handle the acknowledgement of later messages; () if the client has sent none.
+        """
         if not self.messages_sent_at:
             return ()
         return (partial(self._take_message_acknowledgement, self.server.received, self.echo),)
@@ -229,8 +240,8 @@ class Endpoints(Events):
     def _take_message_acknowledgement(self, upto: int, echo: int, now: int) -> None:
         """Take an acknowledgement of the client's messages.
 
-        Of a retransmission only the time stamps show the RTT. After a timeout there is no probe
-        while another retransmission is not acknowledged (tcp_try_keep_open).
+        Only time stamps show the RTT of a retransmission. After a timeout there is no probe while
+        another retransmission is not acknowledged (tcp_try_keep_open).
         """
         if upto <= self.acknowledged_bytes:
             return
@@ -252,7 +263,7 @@ class Endpoints(Events):
             self.at(timer.at, self._expire_client)
 
     def _expire_client(self, now: int) -> None:
-        """Handle the client's timer, which is due (Simulation)."""
+        """Handle the client's timer, which is due; Simulation does."""
         raise NotImplementedError
 
     def _take_pure_acknowledgement(self, upto: int, echo: int, now: int) -> None:

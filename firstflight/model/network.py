@@ -1,4 +1,4 @@
-"""The network of the model: what happens on a connection, in order of time, and its two links.
+"""The network of the model: the events of a connection, in order of time, and its two links.
 
 Times are integer nanoseconds since the first SYN left.
 """
@@ -17,27 +17,27 @@ Happening = Callable[[int], None]  # called with the time, in ns
 
 
 class Events:
-    """Events in order of time; those of the same time in the order in which they were set.
+    """Events in order of time. Events of the same time are in the order in which they were set.
 
-    Qdiscs wait by timers: the guest has one clock for them all, which is set to the first
-    (clockevents_program_event) and handles all that are due by then.
+    Qdiscs wait by timers. The guest has one clock for all timers. It is set to the first timer
+    (clockevents_program_event), and when it fires all timers are handled that are due by then.
     """
 
     def __init__(self) -> None:
-        # Heaps: when, the number of the event, what happens.
+        # Heaps: the time of an event or a timer, its number, and its function.
         self.events: list[tuple[int, int, Happening]] = []
         self.timers: list[tuple[int, int, Happening]] = []
         self.fires = 0  # when the clock fires for the first of the timers
         self.count = 0  # of events and timers that were set
-        self.is_over = False
+        self.is_over = False  # whether no more events are handled
 
     def at(self, when: int, happen: Happening) -> None:
-        """Let this happen at that time."""
+        """Call `happen` at the time `when`."""
         self.count += 1
         heapq.heappush(self.events, (when, self.count, happen))
 
     def set_timer(self, now: int, due: int, happen: Happening) -> None:
-        """Let this happen when the clock fires for the time `due`."""
+        """Call `happen` when the clock fires for the time `due`."""
         self.count += 1
         heapq.heappush(self.timers, (due, self.count, happen))
         if self.timers[0][1] == self.count:
@@ -53,6 +53,7 @@ class Events:
                 happen(now)
 
     def _fire(self, now: int) -> None:
+        """Handle all timers that are due, and set the clock to the next one."""
         while self.timers and self.timers[0][0] <= now:
             _, _, happen = heapq.heappop(self.timers)
             happen(now)
@@ -64,31 +65,33 @@ class Events:
 
 
 class SimulatedLink:
-    """A delay, then a rate with a queue; each of the two has a timer (qdisc_watchdog)."""
+    """A link with a delay, then a rate with a queue. Both have a timer (qdisc_watchdog)."""
 
     def __init__(self, events: Events, link: Link) -> None:
         self.events = events
         self.delay_ns = delay_ns(link.delay_ms)
         self.bytes_per_s = bytes_per_s(link.rate_kbps)
         self.free_at = 0  # when all packets in the queue will have been sent
-        self.peak_queue = 0  # packets at once, the one being sent included
-        # Packets in the delay: when each is due, how long sending it takes, what happens when it
-        # arrives. Packets in the queue: when each is due, and what happens.
+        self.peak_queue = 0  # the most packets at once, with the one that is being sent
+        # Packets in the delay: when each is due, how many ns sending it takes, and the functions
+        # that are called when it arrives.
         self.travelling: deque[tuple[int, int, Sequence[Happening]]] = deque()
+        # Packets in the queue: when each is due, and the functions.
         self.leaving: deque[tuple[int, Sequence[Happening]]] = deque()
-        self.reaches_at = self.leaves_at = -1  # what the timers are set to
+        self.reaches_at = self.leaves_at = -1  # the times to which the two timers are set
 
     def send(self, now: int, frame_bytes: int, *happen: Happening) -> None:
-        """Send a frame. happen: what happens when it has arrived."""
+        """Send a frame. happen: functions that are called when it has arrived."""
         takes_ns = int(frame_bytes * 1e9 / self.bytes_per_s)
         self.travelling.append((now + self.delay_ns, takes_ns, happen))
         self._set_timers(now)
 
     def _handle_timer(self, now: int) -> None:
-        """Handle either timer: packets enter the queue before due ones leave (netem_dequeue).
+        """Handle either timer: packets enter the queue before packets that are due leave it
+        (netem_dequeue).
 
-        Packets that were due before the last nanosecond leave before one that comes within it:
-        guests showed that with queues that were just long enough.
+        Packets that were due before the last nanosecond leave before a packet enters that comes
+        within it. Guests showed this with queues that were just long enough.
         """
         travelling, leaving = self.travelling, self.leaving
         for due in (now - 2 * LATE_NS, now):
@@ -100,7 +103,7 @@ class SimulatedLink:
         self._set_timers(now)
 
     def _enter_queue(self, now: int, due: int) -> None:
-        """Put the packets into the queue that have been delayed until `due`."""
+        """Put the packets into the queue whose delay was over at the time `due`."""
         while self.travelling and self.travelling[0][0] <= due:
             _, takes_ns, happen = self.travelling.popleft()
             if not takes_ns:  # no rate limit, so no queue
@@ -112,6 +115,7 @@ class SimulatedLink:
             self.peak_queue = max(self.peak_queue, len(self.leaving))
 
     def _set_timers(self, now: int) -> None:
+        """Set both timers to their first packets, if they are not set so already."""
         if self.travelling and self.reaches_at != self.travelling[0][0]:
             self.reaches_at = self.travelling[0][0]
             self.events.set_timer(now, self.reaches_at, self._handle_timer)

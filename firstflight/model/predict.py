@@ -31,7 +31,7 @@ from firstflight.model.upload import Upload
 
 @dataclass(frozen=True)
 class Prediction:
-    """The times of a lossless fetch, in ms, and how it went. Windows and flights are in segments.
+    """The times of a lossless fetch, its windows and its flights. Windows and flights are segments.
     """
 
     started_ms: float  # from the first SYN to this fetch; 0 on a connection of its own
@@ -42,8 +42,8 @@ class Prediction:
     # The paper's metric, at the server: from the first segment sent to the last one acknowledged.
     latency_ms: float
     first_flight: int  # sent before the connection's first acknowledgement of data
-    # Most packets in either bottleneck's queue, the one being sent included. A queue of this length
-    # loses nothing, a shorter one does.
+    # The most packets in either bottleneck's queue, with the one that is being sent. A queue of
+    # this length loses nothing, and a shorter one does.
     peak_queue: int
     slow_start_end: int  # the window at which HyStart ended slow start; 0 if it did not
     retransmissions: int = 0  # segments that the server's timers retransmit, all without need
@@ -51,10 +51,9 @@ class Prediction:
     window_after_handshake: int = 0  # the server's, when it has the client's Finished
     handshake_round_trips: int = 0  # flights of the server's messages up to its Finished
     response_round_trips: int = 0  # flights of the response
-    # Of a request with a body: what left before the first acknowledgement of its data, and what the
-    # client's timers retransmit.
-    upload_flight: int = 0
-    client_retransmissions: int = 0
+    # Of a request with a body.
+    upload_flight: int = 0  # segments that left before the first acknowledgement of its data
+    client_retransmissions: int = 0  # segments that the client's timers retransmit
 
 
 @lru_cache(maxsize=4096)
@@ -72,7 +71,7 @@ def predict(transfer: Transfer) -> Prediction:
 
 
 def _prediction_of(simulation: Simulation | Upload) -> Prediction:
-    """What a simulation has shown of the response. Times are counted from the fetch's start."""
+    """The results of a simulation as a Prediction, whose times count from the fetch's start."""
     started = simulation.started
     return Prediction(
         started_ms=started / 1e6,
@@ -91,7 +90,10 @@ def _prediction_of(simulation: Simulation | Upload) -> Prediction:
 
 
 def first_flight(transfer: Transfer) -> int:
-    """Segments sent before the connection's first acknowledgement of data, quicker than predict."""
+    """How many segments are sent before the connection's first acknowledgement of data.
+
+    `predict` has the same number, and takes longer.
+    """
     simulation = _FirstFlight(transfer)
     simulation.run()
     return simulation.first_flight
@@ -108,10 +110,10 @@ class _FirstFlight(Simulation):
             self.is_over = True
 
 
-def unacknowledged(transfer: Transfer) -> tuple[int, int]:
-    """Segments of a response in two writes that leave if none of them is acknowledged.
+def count_unacknowledged(transfer: Transfer) -> tuple[int, int]:
+    """How many segments of a response in two writes leave if none of them is acknowledged.
 
-    Returns those of the first write, and those of both.
+    Returns the number for the first write, and the number for both writes.
     """
     simulation = _Unacknowledged(transfer)
     simulation.run()
@@ -128,7 +130,8 @@ class _Unacknowledged(Simulation):
         pass
 
     def _answer_rest(self, now: int) -> None:
-        self.first_write = self.sender.in_flight - self.sender.beyond
+        self.first_write = self.sender.in_flight - self.sender.probe_segments
         super()._answer_rest(now)
-        self.first_flight = self.sender.in_flight - self.sender.beyond - self.sender.fin_sent
+        self.first_flight = (self.sender.in_flight - self.sender.probe_segments
+                             - self.sender.fin_sent)
         self.is_over = True

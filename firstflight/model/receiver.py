@@ -1,8 +1,8 @@
 """Linux TCP's receiver on a path that loses nothing: its acknowledgements and its window.
 
-The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins; the
+The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins. The
 kernel's functions are named where they are followed. Times are integer nanoseconds since the first
-SYN left. Windows and buffers are bytes.
+SYN left. Windows and buffers are in bytes.
 """
 
 from __future__ import annotations
@@ -13,35 +13,38 @@ from firstflight.net.headers import TIMESTAMP_BYTES
 from firstflight.net.path import Clock, RoundTrip, Sent
 
 SEGMENT_OVERHEAD = 832  # memory of a received segment beyond its payload (skb->truesize)
-LEAST_FULL = 524  # TCP_MSS_DEFAULT minus the time stamps
+LEAST_FULL = 524  # bytes of a full segment, at least: TCP_MSS_DEFAULT without the time stamps
 MAX_QUICK_ACKS = 16  # TCP_MAX_QUICKACKS
 DELAYED_ACK_MS = 40  # TCP_DELACK_MIN, TCP_ATO_MIN
 MAX_DELAYED_ACK_MS = 200  # TCP_DELACK_MAX
 SYN_MSS = 1460  # the unit of initrwnd, bytes (tcp_select_initial_window)
 MAX_WINDOW_SCALE = 14  # TCP_MAX_WSCALE
-MOST_IN_A_HEADER = 65535  # in units of the window scale
-LEAST_SCALED_FOR = 4 << 20  # net.core.rmem_max, from Linux 6.18 on; 212992 before
+MOST_IN_A_HEADER = 65535  # the largest window in a header, in units of the window scale
+# The scale is large enough for a window of these bytes: net.core.rmem_max, which has been this
+# since Linux 6.18, and 212992 before.
+LEAST_SCALED_FOR = 4 << 20
 
 
 class Receiver:
-    """A receiver whose program reads at once: when it acknowledges, and the window that it offers.
+    """A receiver whose program reads at once (tcp_data_queue).
 
-    (tcp_data_queue)
+    It decides when to acknowledge, and which window to offer.
     """
 
     def __init__(self, initrwnd: int, mss: int, connected: int, handshake_us: int, clock: Clock,
                  buffers: tuple[int, int], unit: int, probes: bool = True,
                  most_window: int = 0, window_mss: int = 0) -> None:
-        """connected: when this side was connected. handshake_us: the RTT that it measured then.
-
-        buffers: its receive buffer, bytes at first and at most (tcp_rmem). unit: bytes in a unit of
-        the header's window. probes: as in LossTimer. most_window: as most_window_bytes of Transfer.
-        window_mss: the first window is a multiple of so many bytes; 0 for a client, whose SYN
-        leaves before time stamps are agreed on (tcp_openreq_init_rwin).
+        """initrwnd: of the route, segments. mss: of full segments, bytes.
+        connected: when this side was connected. handshake_us: the RTT that it measured then.
+        buffers: the first and the largest size of its receive buffer (tcp_rmem).
+        unit: how many bytes a unit of the header's window is. probes: as in LossTimer.
+        most_window: as most_window_bytes of Transfer.
+        window_mss: the first window is a multiple of these bytes; 0 for a client, whose SYN leaves
+        before time stamps are agreed on (tcp_openreq_init_rwin).
         """
         self.mss = mss
         self.clock = clock
-        # Of what this side sends: the RTT of its packets, as the SYN or a request, and the timer.
+        # The RTT of packets that this side sends, such as the SYN or a request, and their timer.
         self.sent_round_trip = RoundTrip()
         self.timer = LossTimer(clock, self.sent_round_trip, probes)
         self.sample_round_trip(handshake_us)
@@ -53,23 +56,26 @@ class Receiver:
         # The window.
         self.unit = unit
         first = first_window(initrwnd, buffers, window_mss or mss + TIMESTAMP_BYTES)
-        self.window = first if window_mss else scaled(first, unit)  # a SYN-ACK's has no unit
+        self.window = first if window_mss else round_to_unit(first, unit)  # a SYN-ACK has no unit
         self.offer: int | None = None  # the window to offer if it acknowledges before reading
         self.buffer, self.most_buffer = buffers
         self.payload_share = 128  # of memory, in 256ths (scaling_ratio)
-        # window_clamp, with one segment reserved if two remain (tcp_init_buffer_space)
+        # The largest window of the buffer (window_clamp), with one segment reserved if two remain
+        # (tcp_init_buffer_space).
         self.clamp = max(self.buffer // 2 - mss, min(self.buffer // 2, 2 * mss))
         self.most_window = most_window
         if most_window:
             self.clamp = min(self.clamp, most_window)
-        self.threshold = min(first, self.clamp)  # rcv_ssthresh
+        self.threshold = min(first, self.clamp)  # the largest window for now (rcv_ssthresh)
 
-        # The size of segments.
-        # From so many bytes on a segment counts as full (tcp_initialize_rcv_mss).
+        # The size of segments. A segment of `full` bytes or more counts as full
+        # (tcp_initialize_rcv_mss).
         self.full = max(min(mss, self.window // 2, 536), 88)
         self.last_size = 0  # bytes of the last segment if it was short (last_seg_size)
         self.repeated = False  # whether two short segments in a row had the same size
-        self.short_or_pushed = 0  # ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2
+        # Short segments since the last acknowledgement, or 1 for a full one with PSH
+        # (ICSK_ACK_PUSHED, ICSK_ACK_PUSHED2).
+        self.short_or_pushed = 0
 
         # Acknowledgements.
         self.scheduled = False  # whether an acknowledgement of repeated data is due
@@ -77,15 +83,20 @@ class Receiver:
         self.interactive = False  # pingpong mode: acknowledgements wait for data to carry them
         self.ack_timeout_ms = DELAYED_ACK_MS  # icsk_ack.ato
         self.last_ms = 0  # when data came last, jiffies
-        self.timer_due = 0  # jiffies
+        # The timer of a delayed acknowledgement: when it is due, in jiffies, and when it fires;
+        # None while it does not run.
+        self.timer_due = 0
         self.timer_at: int | None = None
 
-        # Bytes read in the last round trip, and since when that is measured (tcp_rcv_space_adjust).
-        self.space = min(self.threshold, self.window, 10 * mss)
+        # How fast the program reads (tcp_rcv_space_adjust).
+        self.space = min(self.threshold, self.window, 10 * mss)  # bytes read in the last round trip
+        # When the current measurement began, and the byte at which it began.
         self.measured_at, self.measured_from = connected, 0
         self.round_trip_8 = 0  # 8 times the RTT, µs; 0 before the first sample
+        # The byte at the end of the window that is measured now, and when it began to arrive.
         self.window_round: tuple[int, int] | None = None
-        # The server's acknowledgement of the request was the first to echo this time.
+        # The last time stamp that a packet echoed. The server's acknowledgement of the request was
+        # the first to echo this one.
         self.last_echo_ms = self.clock.jiffies(connected)
 
     def sample_round_trip(self, us: int) -> None:
@@ -96,8 +107,8 @@ class Receiver:
     def take(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
         """Take a segment (tcp_event_data_recv).
 
-        echo: when this side sent what the segment's time stamp echoes. sent_at: the segment's own
-        time stamp.
+        echo: when this side sent the packet whose time stamp the segment echoes. sent_at: the
+        segment's own time stamp.
         """
         payload = segment.payload
         self.note_stamp(self.received, sent_at)
@@ -112,36 +123,37 @@ class Receiver:
     def read(self, now: int, segment: Sent, upto: int = 0) -> bool:
         """Read the segment; return whether to acknowledge it at once (__tcp_ack_snd_check).
 
-        Reading acknowledges a short segment, one with PSH, and one after which less than half of
-        the possible window is left (tcp_measure_rcv_mss, tcp_cleanup_rbuf). upto: how far the
-        first of several calls reads; 0 for one call.
+        A short segment, a segment with PSH, and a segment after which less than half of the
+        possible window is left are acknowledged once they are read (tcp_measure_rcv_mss,
+        tcp_cleanup_rbuf). upto: the byte up to which the first of several calls reads; 0 for one
+        call.
         """
         # A segment that is acknowledged before it is read takes memory (__tcp_select_window).
         memory = segment.payload + SEGMENT_OVERHEAD
         self.offer = self._offer(memory)
-        beyond = self.received + self.has_ended - self.acknowledged > self.full
+        has_full = self.received + self.has_ended - self.acknowledged > self.full
         at_once = ((bool(self.quick) and not self.interactive)
-                   or (beyond and self.offer >= self.window) or not self._delay(now))
+                   or (has_full and self.offer >= self.window) or not self._delay(now))
 
         self._adjust_space(now, upto or self.received)
         self._note_short(segment)
-        due = at_once or (upto > 0 and self._is_due(beyond, memory)) or self._is_due(beyond, 0)
+        due = at_once or (upto > 0 and self._is_due(has_full, memory)) or self._is_due(has_full, 0)
         if self.most_window:  # the program sets it again once it has read (tcp_set_window_clamp)
             self.clamp = self.most_window
             self.threshold = min(self.threshold, self.most_window)
         return due
 
-    def _is_due(self, beyond: bool, unread: int) -> bool:
+    def _is_due(self, has_full: bool, unread: int) -> bool:
         """Set the window to offer; return whether a read call acknowledges (tcp_cleanup_rbuf).
 
-        beyond: whether more than a full segment is not acknowledged. unread: memory of a segment of
-        which the call read only a part.
+        has_full: whether more than a full segment is not acknowledged. unread: memory of a segment
+        of which the call read only a part.
         """
         self.offer = self._offer(unread)
         left = self.window - (self.received - self.acknowledged)
         doubles = 2 * left <= self.clamp and self.offer >= 2 * left
-        due = beyond or doubles or not unread and (
-            self.short_or_pushed > 1 or (not self.interactive and self.short_or_pushed > 0))
+        is_pushed = self.short_or_pushed > 1 or (not self.interactive and self.short_or_pushed > 0)
+        due = has_full or doubles or (not unread and is_pushed)
         self.offer = self.offer if due else None
         return due
 
@@ -153,34 +165,36 @@ class Receiver:
             self.short_or_pushed = max(self.short_or_pushed, 1)
 
     def _offer(self, unread: int) -> int:
-        """The window to offer while unread data takes so much memory (__tcp_select_window).
+        """The window to offer (__tcp_select_window). unread: memory of data that is not read yet.
 
-        Without a scale a window has whole segments, and stays while less than one is free.
+        Without a scale the window is a multiple of a segment, and stays as it is while less than
+        one segment is free.
         """
         free = min(self.threshold, (self.buffer - unread) * self.payload_share >> 8)
         if self.unit > 1:
-            return scaled(free, self.unit)
+            return round_to_unit(free, self.unit)
 
         most = min(self.buffer * self.payload_share >> 8, self.clamp)
         segment = min(self.full, most)
         if self.window <= free - segment or self.window > free:
-            return scaled(free // segment * segment, self.unit)
+            return round_to_unit(free // segment * segment, self.unit)
         return free if segment == most and free > self.window + most // 2 else self.window
 
     def note_stamp(self, begin: int, sent_at: int) -> None:
-        """Echo the time stamp of a segment that begins there, unless an earlier segment waits.
+        """Echo the time stamp of a segment, unless an earlier segment is not acknowledged yet.
 
-        A copy of the first segment that is not acknowledged replaces its stamp
-        (tcp_replace_ts_recent; RFC 7323, 4.3).
+        begin: the segment's first byte. A copy of the first segment that is not acknowledged
+        replaces that segment's stamp (tcp_replace_ts_recent; RFC 7323, 4.3).
         """
         if begin <= self.acknowledged:
             self.stamp = max(self.stamp, sent_at)
 
     def receive_duplicate(self, now: int, segment: Sent, echo: int, sent_at: int) -> None:
-        """Take a segment that came before, and acknowledge it at once (tcp_enter_quickack_mode).
+        """Take a segment that has come once already, and acknowledge it at once
+        (tcp_enter_quickack_mode).
 
         If it was acknowledged already, nothing else happens (tcp_validate_incoming). If not, its
-        time stamp is measured, and its acknowledgement counts as one of data.
+        time stamp is measured, and its acknowledgement counts as an acknowledgement of data.
         """
         self.enter_quick_mode()
         if segment.retransmitted >= self.acknowledged:
@@ -189,7 +203,7 @@ class Receiver:
             self.scheduled = True
 
     def take_fin(self) -> None:
-        """Take a FIN (tcp_fin), which counts as a byte."""
+        """Take a FIN (tcp_fin). It counts as a byte."""
         self.interactive = self.has_ended = True
 
     def enter_quick_mode(self) -> None:
@@ -198,7 +212,10 @@ class Receiver:
         self.interactive, self.ack_timeout_ms = False, DELAYED_ACK_MS
 
     def acknowledge_with_data(self, now: int) -> tuple[int, int]:
-        """Send data that acknowledges as well (tcp_event_data_sent); return as acknowledge."""
+        """Send data that acknowledges as well (tcp_event_data_sent).
+
+        Returns the same as `acknowledge`.
+        """
         if self.quick is not None and self.clock.jiffies(now) - self.last_ms < self.ack_timeout_ms:
             self.interactive = True
         return self.acknowledge()
@@ -213,8 +230,8 @@ class Receiver:
 
         # The end of the window never moves back.
         offer, self.offer = self.offer, None
-        self.window = max(scaled(self.window - (self.received - self.acknowledged), self.unit),
-                          self._offer(0) if offer is None else offer)
+        left = round_to_unit(self.window - (self.received - self.acknowledged), self.unit)
+        self.window = max(left, self._offer(0) if offer is None else offer)
 
         self.acknowledged, self.scheduled = self.received, False
         self.short_or_pushed = 0
@@ -245,9 +262,9 @@ class Receiver:
                                       MAX_DELAYED_ACK_MS)
 
     def _adapt(self, now: int, payload: int) -> None:
-        """Adapt to the gap since the last data: quick acknowledgements, and the delay of others.
+        """Adapt acknowledgements to the gap since the last data (tcp_event_data_recv).
 
-        (tcp_event_data_recv)
+        It changes how many are quick, and how long others are delayed.
         """
         gap_ms = self.clock.jiffies(now) - self.last_ms
         self.last_ms += gap_ms
@@ -285,7 +302,8 @@ class Receiver:
                 self.space = min(self.space, self.clamp)
         elif LEAST_FULL <= payload < self.full:
             self.last_size, self.repeated = payload, payload == last
-            self.full = payload if self.repeated else self.full
+            if self.repeated:
+                self.full = payload
 
     def _grow(self, payload: int) -> None:
         """Offer two segments more while the buffer would hold them (tcp_grow_window)."""
@@ -334,7 +352,7 @@ class Receiver:
         if not self.round_trip_8 or elapsed_us < self.round_trip_8 >> 3:
             return
 
-        copied = upto - self.measured_from - (self.received - upto)  # less what still waits
+        copied = upto - self.measured_from - (self.received - upto)  # without bytes that still wait
         if copied > self.space:
             self._enlarge(copied)
         self.measured_at, self.measured_from = now, upto
@@ -361,7 +379,7 @@ def window_unit(buffers: tuple[int, int], most_window: int = 0) -> int:
     """Bytes in a unit of the header's window (tcp_select_initial_window).
 
     most_window: bytes to which the program has limited the window; 0 for no limit. On an older
-    kernel a unit may have fewer bytes, by net.core.rmem_max; its SYN shows them.
+    kernel a unit may have fewer bytes, by net.core.rmem_max; the kernel's SYN shows how many.
     """
     space = max(buffers[0] // 2, buffers[1], LEAST_SCALED_FOR)
     space = min(space, most_window or space)
@@ -370,27 +388,30 @@ def window_unit(buffers: tuple[int, int], most_window: int = 0) -> int:
 
 def receive_window(initrwnd: int, buffers: tuple[int, int] = RECEIVE_BUFFERS,
                    syn_mss: int = SYN_MSS, unit: int = 0) -> int:
-    """Bytes that the client's first acknowledgement offers, for a route's initrwnd.
+    """How many bytes the client's first acknowledgement offers, for a route's initrwnd.
 
-    unit: bytes in a unit of the header's window; 0 to compute them (window_unit).
+    unit: bytes in a unit of the header's window; 0 for the result of window_unit.
     """
-    return scaled(first_window(initrwnd, buffers, syn_mss), unit or window_unit(buffers))
+    return round_to_unit(first_window(initrwnd, buffers, syn_mss), unit or window_unit(buffers))
 
 
-def enlarged_for(awaited_bytes: int, buffers: tuple[int, int]) -> tuple[int, int]:
-    """A receive buffer's first and largest size where a program awaits so many bytes at once.
+def enlarge_buffers(awaited_bytes: int, buffers: tuple[int, int]) -> tuple[int, int]:
+    """A receive buffer's first and largest size if the program awaits `awaited_bytes` at once.
 
-    It has to hold them, as far as the largest one can (tcp_set_rcvlowat).
+    The buffer has to hold these bytes, as far as its largest size allows (tcp_set_rcvlowat).
     """
     first, most = buffers
     return max(first, 2 * min(awaited_bytes, most // 2)), most
 
 
 def first_window(initrwnd: int, buffers: tuple[int, int], syn_mss: int = SYN_MSS) -> int:
-    """The first window: half of the buffer in whole segments, or the route's if that is smaller."""
+    """The first window: half of the buffer, or the route's window if that is smaller.
+
+    It is a multiple of syn_mss.
+    """
     return min(initrwnd, buffers[0] // 2 // syn_mss) * syn_mss
 
 
-def scaled(window: int, unit: int) -> int:
+def round_to_unit(window: int, unit: int) -> int:
     """A window rounded up to whole units, as the header's 16 bits hold it (__tcp_select_window)."""
     return min(-(-window // unit), MOST_IN_A_HEADER) * unit

@@ -1,8 +1,8 @@
 """Linux TCP's sender on a path that loses nothing, segment by segment.
 
-The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins; the
+The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins. The
 kernel's functions are named where they are followed. Times are integer nanoseconds since the first
-SYN left. Sequence numbers are bytes of what this side sends, from 0.
+SYN left. Sequence numbers count the bytes that this side sends, from 0.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from firstflight.net.segments import MS
 class Sender(Windowed):
     """One side of a connection: which segments leave when (tcp_write_xmit)."""
 
-    beyond: int = 0  # segments of new data that probes sent; in the packets they are alone
+    probe_segments: int = 0  # how many segments of new data left alone, each as a probe
     # Bytes of memory in the host's own queue (sk_wmem_alloc). None while the program writes: the
     # queue is then emptied at once.
     queued: int | None = None
     throttled: bool = False  # whether that queue holds so much that data waits
     retransmitted: int = 0  # segments
-    # Bytes of options: those for which segments leave room, and those that the next skb carries.
-    reserved: int = 0
-    riding: int = 0
+    reserved: int = 0  # bytes of options for which every segment leaves room
+    carried: int = 0  # bytes of options that the next skb carries
 
     def write(self, now: int, *sizes: int, last: bool) -> list[Sent]:
-        """Write so many bytes with each call; return the segments that leave meanwhile.
+        """Let the program write; return the segments that leave meanwhile.
 
-        last: whether the program shuts the connection down after them.
+        sizes: bytes of each call. last: whether the program shuts the connection down after these
+        calls.
         """
         self.restart_idle(now)
         self.calls.extend(sizes)
@@ -59,13 +59,13 @@ class Sender(Windowed):
     def release_waiting(self, now: int, option_bytes: int = 0) -> list[Sent]:
         """Send waiting data at once after an acknowledgement (tcp_data_snd_check).
 
-        Meanwhile no packet leaves the host's own queue. option_bytes: options of an
-        acknowledgement that is due. The first skb carries them, and every segment that leaves now
-        is shorter by them (tcp_current_mss).
+        Meanwhile no packet leaves the host's own queue. option_bytes: of an acknowledgement that is
+        due. The first skb carries these options, and every segment that leaves now is shorter by
+        them (tcp_current_mss).
         """
-        self.queued, self.reserved, self.riding = 0, option_bytes, option_bytes
+        self.queued, self.reserved, self.carried = 0, option_bytes, option_bytes
         out = self.transmit(now)
-        self.queued, self.reserved, self.riding = None, 0, 0
+        self.queued, self.reserved, self.carried = None, 0, 0
         return out
 
     def release_written(self, now: int) -> list[Sent]:
@@ -92,7 +92,7 @@ class Sender(Windowed):
     def transmit(self, now: int, only_one: bool = False, probe: bool = False) -> list[Sent]:
         """Send what both windows allow, as skbs of a few segments each.
 
-        only_one: one skb at most. probe: one skb at most, even beyond the congestion window.
+        only_one: one skb at most. probe: one skb at most, even if the congestion window is full.
         """
         out: list[Sent] = []
         self.throttled = False
@@ -100,13 +100,14 @@ class Sender(Windowed):
             return out
 
         was_idle = not self.batches
-        limited, most = False, self.batch_segments()
+        limited = False  # whether the congestion window keeps data from leaving
+        most = self.batch_segments()
         while self.waiting and not self.before_timeout and (self.in_flight < self.window or probe):
             allowed = min(max(self.window // 2, 1), max(self.window - self.in_flight, 1))
             quota = min(allowed, most) * self.mss_now
             self.fill(quota)
             size = self.waiting[0].size
-            room = self.window_end - self.sent
+            room = self.window_end - self.sent  # in the receiver's window
             if room < min(size, self.mss_now):
                 break
 
@@ -147,7 +148,7 @@ class Sender(Windowed):
         self.timer.note_sent(now, was_idle, self.in_flight, oldest)
 
     def expire(self, now: int) -> list[Sent]:
-        """Handle the timer that has fired; return what it sends."""
+        """Handle the timer, which has fired; return the segments that it sends."""
         if not self.timer.probe:
             return self._time_out(now)
 
@@ -162,7 +163,10 @@ class Sender(Windowed):
         return out
 
     def _probe(self, now: int) -> list[Sent]:
-        """Send new data if the receiver's window lets it, else repeat (tcp_send_loss_probe)."""
+        """Send new data as a probe (tcp_send_loss_probe).
+
+        If the receiver's window has no room for it, the last segment is repeated.
+        """
         room = self.window_end - self.sent
         if self.waiting:
             has_room = min(self.waiting[0].size, self.mss) <= room
@@ -172,7 +176,7 @@ class Sender(Windowed):
             return self._repeat_last(now)
 
         out = self.transmit(now, probe=True)
-        self.beyond += len(out) == 1 and out[0].payload > 0
+        self.probe_segments += len(out) == 1 and out[0].payload > 0
         return out
 
     def _repeat_last(self, now: int) -> list[Sent]:
@@ -187,9 +191,9 @@ class Sender(Windowed):
         return self._retransmit(now, self.batches[-1])
 
     def _time_out(self, now: int) -> list[Sent]:
-        """Retransmit the first segment; its acknowledgement undoes the timeout.
+        """Retransmit the first segment (tcp_retransmit_timer).
 
-        (tcp_retransmit_timer)
+        Its acknowledgement undoes the timeout.
         """
         self.timer.at = None
         if not self.batches or self.timer.gives_up(now):
@@ -209,7 +213,7 @@ class Sender(Windowed):
         return out
 
     def _retransmit(self, now: int, batch: Batch) -> list[Sent]:
-        """Retransmit a segment that is an skb of its own."""
+        """Retransmit an skb that has one segment only, or the FIN."""
         batch.sent_at, batch.retransmitted = now, True
         self.last_sent_at = now
         if self.fin_sent and batch is self.batches[-1]:
@@ -226,7 +230,8 @@ class Sender(Windowed):
         stamp: the time stamp that it echoes. duplicate: whether it reports a segment that arrived
         twice (DSACK).
         """
-        count, first_sent, last_sent, retransmitted = 0, 0, 0, False
+        count, retransmitted = 0, False  # segments that are acknowledged now
+        first_sent = last_sent = 0  # when the first and the last of them left
         while self.batches and self.batches[0].ends[0] <= upto:
             batch = self.batches[0]
             first_sent = last_sent if count else batch.sent_at
@@ -276,7 +281,7 @@ class Sender(Windowed):
         """Send the first skb that waits; return its segments."""
         skb = self.waiting.popleft()
         payloads = [self.mss_now] * (skb.size // self.mss_now)
-        if skb.size % self.mss_now:
+        if skb.size % self.mss_now:  # the last segment is not full
             payloads.append(skb.size % self.mss_now)
 
         batch = Batch(deque(), now, call_end=skb.call_end)
@@ -292,7 +297,7 @@ class Sender(Windowed):
 
         # Every skb of several segments ends with PSH (__tcp_transmit_skb).
         pushed = len(payloads) > 1 or skb.pushed
-        options, self.riding = self.riding, 0
+        options, self.carried = self.carried, 0
         return [*(Sent(payload, False, option_bytes=options) for payload in payloads[:-1]),
                 Sent(payloads[-1], pushed, option_bytes=options)]
 
@@ -303,7 +308,8 @@ class Sender(Windowed):
     def _should_wait(self, now: int, room: int, most: int) -> bool:
         """Whether to wait for an acknowledgement that lets a larger skb leave.
 
-        (tcp_tso_should_defer)
+        It follows tcp_tso_should_defer. room: bytes that the receiver's window still lets leave.
+        most: segments of an skb.
         """
         if now - self.last_sent_at > MS or not self.batches:
             return False
@@ -317,7 +323,7 @@ class Sender(Windowed):
         if limit >= min(offered, self.window * self.mss) // 3:  # tcp_tso_win_divisor
             return False
 
-        smoothed_ns = self.round_trip.smoothed_8 * 125
+        smoothed_ns = self.round_trip.smoothed_8 * 125  # 8 times the RTT in µs, × 1000 / 8
         if self.batches[0].sent_at + smoothed_ns - now > min(smoothed_ns // 2, MS):
             return False
         return limit <= size or not (is_last and self.closed)

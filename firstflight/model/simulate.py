@@ -21,11 +21,11 @@ RECORD_HEADER_BYTES = 5  # RFC 8446, 5.1
 
 
 class ReadCalls:
-    """Where the client's read calls end, in bytes from the first one that the server sends.
+    """The places at which the client's read calls end, in bytes from the server's first byte on.
 
-    OpenSSL reads the header of a record, then the rest of it (ssl3_read_n, without read ahead).
-    The server's first messages count as one record, since the certificate chain is nearly all of
-    them. Without TLS one call reads everything.
+    OpenSSL reads the header of a record, then the rest of the record (ssl3_read_n, without read
+    ahead). The server's first messages count as one record, since the certificate chain is nearly
+    all of them. Without TLS one call reads everything.
     """
 
     def __init__(self, transfer: Transfer) -> None:
@@ -36,10 +36,14 @@ class ReadCalls:
 
         records = (sum(secure.flight), *secure.tickets, *transfer.writes)
         for end, size in zip(accumulate(records), records):
-            self.ends += [end - size + RECORD_HEADER_BYTES, end]
+            header_end = end - size + RECORD_HEADER_BYTES
+            self.ends += [header_end, end]
 
     def first(self, begin: int, end: int) -> int:
-        """How far the first call reads in bytes that arrived together; 0 if it reads all."""
+        """The end of the first call that reads bytes which arrived together; 0 if it reads all.
+
+        begin, end: of these bytes.
+        """
         place = bisect_right(self.ends, begin)
         return self.ends[place] if place < len(self.ends) and self.ends[place] < end else 0
 
@@ -56,10 +60,10 @@ class LateRest:
     """The rest of a response, for which the server waits because its back-end has it later."""
 
     def __init__(self, events: Events, answer: Happening) -> None:
-        """answer: what happens when the server stops waiting."""
+        """answer: called when the server stops waiting."""
         self.events, self.answer = events, answer
-        self.due = 0  # when the rest is ready; 0 where there is none
-        self.woken = 0  # when the server wakes for it
+        self.due = 0  # when the rest is ready; 0 where there is no rest
+        self.woken = 0  # when the server wakes for the rest
 
     def wait_until(self, due: int, now: int) -> None:
         """Wait until the rest is ready."""
@@ -73,15 +77,16 @@ class LateRest:
             self.events.at(self.woken, self._end)
 
     def _end(self, now: int) -> None:
+        """Answer, unless the server has begun to wait again meanwhile."""
         if now == self.woken and self.due:
             self.due = 0
             self.answer(now)
 
 
 class Simulation(Endpoints):
-    """A connection from its first request on: events in order of time, until all is acknowledged.
+    """A connection from its first request on, until all is acknowledged.
 
-    Its results are those of the last fetch on the connection, which overwrites earlier ones.
+    Its results are those of the last fetch on the connection, which overwrites earlier results.
     """
 
     def __init__(self, transfer: Transfer) -> None:
@@ -90,8 +95,8 @@ class Simulation(Endpoints):
         handshake_bytes = sum(secure.flight) if secure is not None else 0
         tickets_bytes = sum(secure.tickets) if secure is not None else 0
 
-        # Bytes that have arrived when the client's current wait is over; when it can read the
-        # response; and when all is there.
+        # How many bytes have arrived at the client when its current wait is over (expected), when
+        # it can read the response (readable), and when all has arrived (end).
         self.expected = transfer.first_bytes
         self.end = (handshake_bytes + tickets_bytes
                     + transfer.earlier_count * transfer.earlier_bytes + transfer.response_bytes)
@@ -100,7 +105,8 @@ class Simulation(Endpoints):
             self.readable = handshake_bytes + tickets_bytes + secure.first_bytes
         self.read_calls = ReadCalls(transfer)
 
-        # Earlier responses that the client has still to request, and the server to write.
+        # How many earlier responses the client has still to request (to_request), and the server
+        # has still to write (to_answer).
         self.to_request = self.to_answer = transfer.earlier_count if transfer.earlier_bytes else 0
         self.is_answered = True  # whether the client's last request was acknowledged
         self.requested_bytes = transfer.first_request_bytes  # of all requests so far
@@ -113,7 +119,7 @@ class Simulation(Endpoints):
         self.first_arrival = self.last_arrival = 0  # of the response's data
         self.handshake_end = 0  # of TLS, at the client
         self.first_sent = 0  # when the response's first segment left the server
-        self.last_acknowledged = 0
+        self.last_acknowledged = 0  # when the server last got an acknowledgement of new data
         self.first_flight = self.window_after_handshake = 0  # segments
         self.flights = FlightCounts(handshake_bytes, self.end - transfer.response_bytes)
 
@@ -127,6 +133,7 @@ class Simulation(Endpoints):
         self._release(now)
 
     def _take_first_request(self, now: int) -> None:
+        """Take the client's first message: a request, or TLS's hello."""
         self._take_first_message(now)
         if self.transfer.secure is not None:
             self.at(now + FAILED_CALL_NS, partial(self._write, self.transfer.secure.flight))
@@ -138,7 +145,8 @@ class Simulation(Endpoints):
         self._send(now, self.sender.write(now, *sizes, last=False))
 
     def _finish_handshake(self, secure: Secure, now: int) -> None:
-        """Send the client's Finished and its request: the client has the server's flight."""
+        """Send the client's Finished and its request, now that the client has the server's flight.
+        """
         self.handshake_end = now
         self.expected = self.end
         self._send_message(secure.finished_bytes, partial(self._delay_by_call, self._take_finished),
@@ -151,7 +159,10 @@ class Simulation(Endpoints):
         self.at(self.receiver.timer.at or now, self._expire_client)
 
     def _send_message(self, size: int, take: Happening, now: int) -> None:
-        """Send a message of the client, which also acknowledges. take: what its server does."""
+        """Send a message of the client, which also acknowledges.
+
+        take: called when the message has arrived, after the acknowledgement was handled.
+        """
         upto, window_end = self.receiver.acknowledge_with_data(now)
         take_acknowledgement = partial(self._take_acknowledgement, upto, window_end, now,
                                        self.receiver.stamp)
@@ -159,17 +170,17 @@ class Simulation(Endpoints):
                      partial(self._take_message, size, take_acknowledgement), take)
 
     def _delay_by_call(self, happen: Happening, now: int) -> None:
-        """Let this happen after a system call of the server that fails."""
+        """Call `happen` after a system call of the server that fails."""
         self.at(now + FAILED_CALL_NS, happen)
 
     def _take_finished(self, now: int) -> None:
-        """Send the server's tickets: it has the client's Finished."""
+        """Send the server's tickets, now that the server has the client's Finished."""
         self.window_after_handshake = self.sender.window
         if self.transfer.secure is not None and self.transfer.secure.tickets:
             self._write(self.transfer.secure.tickets, now)
 
     def _next_request(self, now: int) -> None:
-        """Send the next request on the connection; as a rule its answer acknowledges it.
+        """Send the next request on the connection. As a rule the answer acknowledges the request.
 
         A server that got the last request twice acknowledges at once (tcp_send_dupack).
         """
@@ -185,7 +196,7 @@ class Simulation(Endpoints):
 
     @property
     def _request_bytes(self) -> int:
-        """Bytes of the client's last request."""
+        """How many bytes the client's last request has."""
         if self.to_request:
             return self.transfer.earlier_request_bytes
         return self.transfer.request_bytes
@@ -193,8 +204,8 @@ class Simulation(Endpoints):
     def _take_request(self, now: int) -> None:
         """Answer a request, after the server has handled an acknowledgement that came just before.
 
-        For that the server reads a time stamp, then fails to read another one and fails to read a
-        request. It answers a request that has come by then.
+        To handle an acknowledgement, the server reads a time stamp, then fails to read another one
+        and fails to read a request. It answers a request that has come by then.
         """
         answers_at = self.stamp_read_at + FAILED_CALL_NS
         if now > answers_at:
@@ -214,7 +225,8 @@ class Simulation(Endpoints):
         self.at(timer.at or now, self._expire_client)
 
     def _retransmit_message(self, now: int, probe: bool) -> None:
-        """Send the last message again as a probe; at a timeout, the first unacknowledged one."""
+        """Send the client's last message again as a probe; at a timeout, its first message that is
+        not acknowledged."""
         secure, size, end = self.transfer.secure, self._request_bytes, self.message_bytes
         if secure is not None and not probe:
             finished_end = secure.hello_bytes + secure.finished_bytes
@@ -242,8 +254,8 @@ class Simulation(Endpoints):
     def _report_duplicate(self, sent_at: int, now: int) -> None:
         """Report to the client that its request came twice (DSACK, tcp_ack_snd_check).
 
-        Waiting data that may leave now carries the report (tcp_data_snd_check); else the report
-        leaves alone, before data that is written then.
+        Waiting data that may leave now carries the report (tcp_data_snd_check). If there is none,
+        the report leaves alone, before any data that the server writes now.
         """
         self.echo = sent_at
         self.server.enter_quick_mode()
@@ -256,8 +268,8 @@ class Simulation(Endpoints):
     def _take_request_acknowledgement(self, upto: int, now: int) -> None:
         """Take a packet of the server as an acknowledgement of the last request, if it is one.
 
-        A packet that left before the request came is none, nor is a report (DSACK) of the request
-        before. Only time stamps show the RTT of a repeated request.
+        A packet that left before the request came is no such acknowledgement, and neither is a
+        report (DSACK) of an earlier request. Only time stamps show the RTT of a repeated request.
         """
         if self.is_answered or upto < self.requested_bytes:
             return
@@ -328,16 +340,16 @@ class Simulation(Endpoints):
 
     def _receive_duplicate(self, segment: Sent, echo: int, upto: int, sent_at: int,
                            now: int) -> None:
-        """Take a segment that came before, and report it at once (DSACK, RFC 2883).
+        """Take a segment that has come once already, and report this at once (DSACK, RFC 2883).
 
-        upto: as of _receive.
+        upto: as for _receive.
         """
         self._take_request_acknowledgement(upto, now)
         self.receiver.receive_duplicate(now, segment, echo, sent_at)
         self._acknowledge(now, DSACK_BYTES)
 
     def _receive_fin(self, sent_at: int, now: int) -> None:
-        """Take the server's FIN, and acknowledge it at once; it counts as a byte."""
+        """Take the server's FIN, and acknowledge it at once. A FIN counts as a byte."""
         self.receiver.note_stamp(self.receiver.received, sent_at)
         upto = self.receiver.acknowledged + 1
         self.up.send(now, HEADER_BYTES, partial(
@@ -365,7 +377,8 @@ class Simulation(Endpoints):
                                                self.receiver.received)
         at_once = self.receiver.read(now, segment, first_call_end)
 
-        # The client closes after the last byte. If nothing has acknowledged it, the FIN does.
+        # The client closes after the last byte. If no packet has acknowledged that byte, the FIN
+        # does.
         close_bytes = secure.close_bytes if secure is not None else 0
         if at_once:
             self._acknowledge(now)
@@ -391,6 +404,7 @@ class Simulation(Endpoints):
             self._acknowledge(now)
 
     def _acknowledge(self, now: int, option_bytes: int = 0, payload_bytes: int = 0) -> None:
+        """Send an acknowledgement of the client. option_bytes: of a report (DSACK)."""
         upto, window_end = self.receiver.acknowledge()
         self.up.send(now, HEADER_BYTES + option_bytes + payload_bytes,
                      partial(self._take_acknowledgement, upto, window_end, now,
@@ -400,11 +414,11 @@ class Simulation(Endpoints):
                               duplicate: bool = False, releases: bool = True) -> None:
         """Take an acknowledgement at the server.
 
-        stamp, duplicate: as of Sender.acknowledge. releases: whether it lets data leave now; with
-        a repeated request _report_duplicate does so.
+        stamp, duplicate: as for Sender.acknowledge. releases: whether data may leave now; if the
+        acknowledgement came with a repeated request, _report_duplicate lets data leave.
         """
         self.first_flight = self.first_flight or (
-            self.sender.in_flight - self.sender.beyond - self.sender.fin_sent)
+            self.sender.in_flight - self.sender.probe_segments - self.sender.fin_sent)
         self.echo = sent_at
         if self.sender.acknowledged < min(upto, self.sender.written):
             self.last_acknowledged = now
@@ -417,12 +431,16 @@ class Simulation(Endpoints):
             self._release(now)
 
     def _release(self, now: int) -> None:
-        """Send what an acknowledgement lets leave: at once, then by the woken server."""
+        """Send the data that an acknowledgement lets leave: waiting data at once, then data that
+        the woken server writes."""
         self._send(now, self.sender.release_waiting(now))
         self._wake(now)
 
     def _wake(self, now: int) -> None:
-        """Wake the server if there is room: it tries to read time stamps, fails, and writes."""
+        """Wake the server if there is room in its buffer.
+
+        The server tries to read time stamps, fails, and writes.
+        """
         if not self.sender.wakes(now):
             self._send(now, self.sender.release_held(now))
         elif self.writes_at <= now:

@@ -1,4 +1,4 @@
-"""All that decides how long a fetch takes if nothing is lost."""
+"""The parameters that decide how long a fetch takes if nothing is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from firstflight.net.buffers import RECEIVE_BUFFERS, SEND_BUFFERS
 from firstflight.net.headers import MSS
 from firstflight.net.link import Path
 
-CONGESTION_CONTROLS = ("cubic", "reno")  # those that the model follows
+CONGESTION_CONTROLS = ("cubic", "reno")  # the model follows no others
 
 
 @dataclass(frozen=True)
@@ -20,17 +20,17 @@ class Secure:
     hello_bytes: int  # the client's first message
     flight: tuple[int, ...]  # each of the server's writes up to its Finished
     finished_bytes: int  # the client's second message
-    tickets: tuple[int, ...]  # each of the server's writes after that
-    # The response's first record: the client can read nothing until it is complete.
+    tickets: tuple[int, ...]  # each of the server's writes after the client's second message
+    # Of the response's first record. The client can read nothing until this record is complete.
     first_bytes: int
-    close_bytes: int = 24  # what the client sends when it closes
+    close_bytes: int = 24  # of the message that the client sends when it closes
 
 
 @dataclass(frozen=True)
 class Transfer:
     """A lossless fetch. Sizes of requests and responses include the HTTP headers.
 
-    A pair of buffers is the size at first and the size at most, in bytes.
+    A pair of buffers is a buffer's first size and its largest size, in bytes.
     """
 
     # Of the path, delays and rates are used. Its queues count as long enough, its losses as 0.
@@ -39,20 +39,19 @@ class Transfer:
     initrwnd: int  # segments
     response_bytes: int
     request_bytes: int
-    # A response in two writes: so many bytes at once, the rest after the gap. 0 ms: one write.
-    burst_bytes: int = 0
-    gap_ms: float = 0.0
+    # Of a response in two writes.
+    burst_bytes: int = 0  # of the first write
+    gap_ms: float = 0.0  # from the first write to the second; 0 for a response in one write
     restart_after_idle: bool = True  # tcp_slow_start_after_idle
     loss_probes: bool = True  # whether tcp_early_retrans allows them
-    # Earlier responses on the connection: the size of each (0: there are none), that of its
-    # request, how many they are, and how long the client pauses after the last one.
-    earlier_bytes: int = 0
-    earlier_request_bytes: int = 0
-    earlier_count: int = 1
-    idle_ms: float = 0.0
+    # Earlier responses on the connection.
+    earlier_bytes: int = 0  # of each earlier response; 0 if there are none
+    earlier_request_bytes: int = 0  # of each earlier request
+    earlier_count: int = 1  # of earlier responses
+    idle_ms: float = 0.0  # how long the client pauses after the last earlier response
     writes: tuple[int, ...] = ()  # bytes of each write of the response; () for one write
     secure: Secure | None = None  # None for plain HTTP
-    # Bytes of each write of a request that has a body, and of each earlier request; () for
+    # Bytes of each write of the request, which has a body, and of each earlier request; () for
     # requests of one segment.
     request_writes: tuple[int, ...] = ()
     earlier_writes: tuple[int, ...] = ()
@@ -68,8 +67,8 @@ class Transfer:
     send_buffers: tuple[int, int] = SEND_BUFFERS  # the server's (tcp_wmem)
     # Bits, from the client's SYN; None where the scale follows from its buffers (window_unit).
     window_scale: int | None = None
-    # The largest window that the client offers. The client sets it on its socket before it
-    # connects and whenever it has read data. 0: its buffers alone limit the window.
+    # The largest window that the client offers. The client sets this limit on its socket before it
+    # connects and whenever it has read data. With 0 its buffers alone limit the window.
     most_window_bytes: int = 0
     # The RTT that the server measures in the handshake if the path is not idle; None if it is.
     handshake_us: int | None = None

@@ -1,8 +1,8 @@
 """The simulation of a connection whose client uploads: requests with bodies, then responses.
 
-Either host has a sender and a receiver, which share a socket: a segment of one carries the
-acknowledgement of the other. Nothing is lost. Times are integer nanoseconds since the first SYN
-left; model/simulate.py has requests of one segment, and TLS.
+Both hosts have a sender and a receiver, which share a socket: the sender's segments carry the
+receiver's acknowledgements. Nothing is lost. Times are integer nanoseconds since the first SYN
+left. model/simulate.py simulates requests of one segment, and TLS.
 """
 
 from __future__ import annotations
@@ -44,15 +44,15 @@ class Host:
 
     def __init__(self, sender: Sender, receiver: Receiver, out: SimulatedLink, take: Happening,
                  is_server: bool) -> None:
-        """out: the link to the other end. take: what the program does when new data comes.
+        """out: the link to the other end. take: called when new data has come for the program.
 
-        is_server: server.py alone asks when its writes were acknowledged.
+        is_server: whether the program is server.py, which asks when its writes were acknowledged.
         """
         self.sender, self.receiver, self.out = sender, receiver, out
         self.take, self.is_server = take, is_server
         # One socket sends and receives.
         receiver.sent_round_trip, receiver.timer = sender.round_trip, sender.timer
-        self.timer_set: int | None = None  # for when the sender's timer is an event
+        self.timer_set: int | None = None  # the time of the last event for the sender's timer
         self.writes_at = 0  # when its woken program continues to write
 
 
@@ -62,10 +62,10 @@ class Opening(Handshake):
     def __init__(self, events: Events, clock: Clock, up: SimulatedLink, down: SimulatedLink,
                  *, connect: Happening, accept: Happening, challenge: Callable[[int, int], None]
                  ) -> None:
-        """connect, accept: what happens when the client and the server are connected.
+        """connect: called when the client is connected. accept: called when the server is.
 
-        challenge: what happens when the server receives an answer to a repeated SYN-ACK; called
-        with the times at which it left and arrived.
+        challenge: called when the server receives an answer to a repeated SYN-ACK, with the times
+        at which the answer left and arrived.
         """
         self.connect, self.accept, self.challenge = connect, accept, challenge
         super().__init__(events, clock, up, down, request_bytes=0)
@@ -99,10 +99,10 @@ class Upload(Events):
         self.request_ends = list(accumulate(sum(writes) for writes in self.requests))
         self.responses = [*[transfer.earlier_bytes] * earlier_count, transfer.response_bytes]
         self.response_ends = list(accumulate(self.responses))
-        self.requested = self.answered = 0  # how many requests were begun, and answered
-        self.rest = LateRest(self, self._answer_rest)  # as of simulate.Simulation
+        self.requested = self.answered = 0  # how many requests were begun, and how many answered
+        self.rest = LateRest(self, self._answer_rest)  # as in simulate.Simulation
 
-        # Results, as of simulate.Simulation.
+        # Results, as in simulate.Simulation.
         self.started = self.connected = self.first_arrival = self.last_arrival = 0
         self.first_sent = self.last_acknowledged = self.first_flight = 0
         self.handshake_end = self.window_after_handshake = 0  # without TLS
@@ -121,7 +121,7 @@ class Upload(Events):
     # Both hosts --------------------------------------------------------------------------
 
     def _connect(self, now: int) -> None:
-        """Make the client, which is connected, and send its first request."""
+        """Make the client, now that it is connected, and send its first request."""
         transfer, us = self.transfer, self.handshake.client_us
         self.connected = now
         offered = first_window(NO_ROUTE, transfer.server_receive_buffers, MSS)
@@ -139,7 +139,7 @@ class Upload(Events):
         self._request(now)
 
     def _accept(self, now: int) -> None:
-        """Make the server, which has accepted the connection."""
+        """Make the server, now that it has accepted the connection."""
         transfer, us = self.transfer, self.handshake.server_us
         window = receive_window(transfer.initrwnd, transfer.receive_buffers,
                                 syn_mss=transfer.mss + TIMESTAMP_BYTES, unit=transfer.window_unit)
@@ -162,6 +162,7 @@ class Upload(Events):
                       probes=transfer.loss_probes)
 
     def _peer(self, host: Host) -> Host:
+        """The other host."""
         return self.client if host.is_server else self.server
 
     def _take_challenge(self, left: int, now: int) -> None:
@@ -180,7 +181,7 @@ class Upload(Events):
         self._send(self.client, now, self.client.sender.write(now, *writes, last=False))
 
     def _take_upload(self, now: int) -> None:
-        """Answer once the server has a whole request."""
+        """Answer once the server has a complete request."""
         if self.server.receiver.received == self.request_ends[self.answered]:
             self.at(now + FAILED_CALL_NS, self._answer)
 
@@ -215,7 +216,7 @@ class Upload(Events):
             self._send(self.server, now, self.sender.write_fin(now))
 
     def _take_response(self, now: int) -> None:
-        """Read at the client. With a whole response the client requests the next one, or closes."""
+        """Read at the client. After a complete response it requests the next one, or closes."""
         received = self.client.receiver.received
         self.first_arrival = self.first_arrival or now
         self.last_arrival = now
@@ -255,7 +256,10 @@ class Upload(Events):
         host.out.send(now, frame_bytes, lambda at: self._arrive(self._peer(host), packet, at))
 
     def _acknowledge(self, host: Host, now: int, option_bytes: int = 0) -> None:
-        """Send an acknowledgement alone. option_bytes: of a report of data that came twice."""
+        """Send an acknowledgement without data.
+
+        option_bytes: of a report of data that came twice; 0 for no report.
+        """
         acknowledged, window_end = host.receiver.acknowledge()
         self._put(host, now, HEADER_BYTES + option_bytes,
                   Packet(None, acknowledged, window_end, now, host.receiver.stamp,
@@ -267,7 +271,7 @@ class Upload(Events):
             self._send(host, now, host.sender.expire(now))
 
     def _arrive(self, host: Host, packet: Packet, now: int) -> None:
-        """Take a packet: its data, then what it acknowledges, which may let data leave."""
+        """Take a packet: its data, then its acknowledgement, which may let data leave."""
         segment, receiver = packet.segment, host.receiver
         is_new = segment is not None and segment.payload > 0 and not segment.retransmitted
         if segment is None or not segment.payload:
@@ -288,7 +292,8 @@ class Upload(Events):
             self._read(host, segment, now)
 
     def _read(self, host: Host, segment: Sent, now: int) -> None:
-        """Let the program read; acknowledge now or later, if no segment that left has done so."""
+        """Let the program read. Acknowledge now or later, if no segment that left has acknowledged.
+        """
         receiver = host.receiver
         if receiver.received > receiver.acknowledged:
             if receiver.read(now, segment):
@@ -298,7 +303,7 @@ class Upload(Events):
         host.take(now)
 
     def _take_fin(self, host: Host, now: int) -> None:
-        """Acknowledge a FIN, which counts as a byte."""
+        """Acknowledge a FIN. It counts as a byte."""
         upto = host.receiver.acknowledged + 1
         self._put(host, now, HEADER_BYTES, Packet(None, upto, upto + host.receiver.window, now,
                                                   host.receiver.stamp))
@@ -310,16 +315,16 @@ class Upload(Events):
             self._acknowledge(host, now)
 
     def _take_acknowledgement(self, host: Host, packet: Packet, now: int) -> None:
-        """Take what a packet acknowledges, and send what that lets leave."""
+        """Take the acknowledgement of a packet, and send the data that it lets leave."""
         sender, upto = host.sender, packet.acknowledged
         is_news = upto > sender.acknowledged
         if is_news and host.is_server:
             self.first_flight = self.first_flight or (
-                sender.in_flight - sender.beyond - sender.fin_sent)
+                sender.in_flight - sender.probe_segments - sender.fin_sent)
             if sender.acknowledged < min(upto, sender.written):
                 self.last_acknowledged = now
         elif is_news:
-            self.upload_flight = self.upload_flight or sender.in_flight - sender.beyond
+            self.upload_flight = self.upload_flight or sender.in_flight - sender.probe_segments
 
         if not (is_news or packet.segment is None or packet.window_end > sender.window_end):
             return

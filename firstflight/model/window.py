@@ -1,6 +1,6 @@
 """The congestion window of a Linux TCP sender: how it grows, and shrinks when it is not used.
 
-The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins; those
+The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins. Rules
 that do not depend on CUBIC are in model/congestion.py. Times are integer nanoseconds since the
 first SYN left.
 """
@@ -25,21 +25,21 @@ HYSTART_SPACING_US = 2000  # hystart_ack_delta_us
 class Cubic:
     """The part of CUBIC that acts without losses: HyStart, and growth after it (tcp_cubic.c)."""
 
-    # Whether HyStart is used. Without it slow start never ends, as Reno's.
+    # Whether HyStart is used. Without HyStart slow start never ends, as in Reno.
     hystart: bool = True
     threshold: int = 1 << 30  # ssthresh, segments
     ended_at: int = 0  # the window at which HyStart ended slow start; 0 before
     has_ended: bool = False  # whether HyStart has ended slow start since the last timeout
     least_us: int = 0  # the least RTT; 0 before the first sample (delay_min)
-    # HyStart's round trip: it ends when more bytes than round_end are acknowledged.
-    round_end: int = 0
+    # HyStart's round trip.
+    round_end: int = 0  # it ends when more bytes than this are acknowledged
     round_start_us: int = 0
-    last_ack_us: int = 0  # the last of closely spaced acknowledgements
-    samples: int = 0
-    round_least_us: int = NEVER  # curr_rtt
-    # Growth after slow start: since when (epoch_start), and from which window (bic_origin_point).
-    epoch_ms: int | None = None
-    origin: int = 0
+    last_ack_us: int = 0  # when the last of closely spaced acknowledgements came
+    samples: int = 0  # of the RTT, up to HYSTART_SAMPLES
+    round_least_us: int = NEVER  # the least RTT (curr_rtt)
+    # Growth after slow start.
+    epoch_ms: int | None = None  # when it began (epoch_start)
+    origin: int = 0  # the window from which it began (bic_origin_point)
     counted: int = 0  # acknowledged segments by which Reno's window has not grown yet (ack_cnt)
     friendly: int = 0  # the window that Reno would have (tcp_cwnd)
     # The window and the time of the last computation (last_cwnd, last_time).
@@ -52,7 +52,7 @@ class Cubic:
                pacing: int) -> None:
         """Take the RTT of an acknowledgement (cubictcp_acked, hystart_update).
 
-        us: the RTT. acknowledged, sent: bytes so far. pacing: bytes a second.
+        us: the RTT. acknowledged, sent: bytes so far. pacing: the pacing rate, bytes a second.
         """
         if self.epoch_ms is not None and now_us // 1000 - self.epoch_ms < 1000:
             return
@@ -73,8 +73,8 @@ class Cubic:
     def shift(self, now_ms: int, idle_ms: int) -> None:
         """Move the epoch by a pause when sending resumes (cubictcp_cwnd_event_tx_start).
 
-        The epoch never moves beyond now: the pause counts from the last segment sent, and the epoch
-        may have begun after that.
+        The pause counts from the last segment that was sent, and the epoch may have begun after
+        that segment. So the epoch never moves beyond the present time.
         """
         if self.epoch_ms is not None:
             self.epoch_ms = min(self.epoch_ms + idle_ms, now_ms)
@@ -106,7 +106,7 @@ class Cubic:
         return self.round_least_us > self.least_us + min(max(self.least_us // 8, 4000), 16000)
 
     def grow(self, now_ms: int, window: int, acknowledged: int) -> int:
-        """The window after so many segments were acknowledged (cubictcp_cong_avoid)."""
+        """The window after an acknowledgement (cubictcp_cong_avoid). acknowledged: segments."""
         if window < self.threshold:
             window, acknowledged = slow_start(window, self.threshold, acknowledged)
             if not acknowledged:
@@ -128,8 +128,9 @@ class Cubic:
                 self.epoch_ms, self.counted = now_ms, acknowledged
                 self.friendly = self.origin = window
 
+            # In 1/1024 s, and with the least RTT in ms, rounded up, as the kernel adds it.
             elapsed = ((now_ms - self.epoch_ms - -self.least_us // 1000) << 10) // 1000
-            target = self.origin + (410 * elapsed ** 3 >> 40)
+            target = self.origin + (410 * elapsed ** 3 >> 40)  # cube_rtt_scale: C = 0.4
             # Before the first loss the window grows by at least 5 % a round trip.
             self.per_segment = min(window // (target - window) if target > window else 20, 20)
 
@@ -156,12 +157,13 @@ class Windowed(Writer):
     cubic: Cubic = field(init=False)
     timer: LossTimer = field(init=False)
     use: WindowUse = field(default_factory=WindowUse)  # whether the window is filled
-    used: int = 0  # snd_cwnd_used, segments
-    used_at: int = 0  # snd_cwnd_stamp, jiffies
+    used: int = 0  # the most segments in flight since used_at (snd_cwnd_used)
+    used_at: int = 0  # when the window last counted as used, jiffies (snd_cwnd_stamp)
     round_end: int = 0  # the sequence number whose acknowledgement ends this round trip
-    pacing: int = 0  # bytes a second: nothing is paced, but the size of skbs follows it
+    # The pacing rate, bytes a second. Nothing is paced, but the size of skbs follows from the rate.
+    pacing: int = 0
     last_sent_at: int = -MS
-    # The window and threshold before a timeout, until an acknowledgement undoes that.
+    # The window and the threshold before a timeout, until an acknowledgement undoes the timeout.
     before_timeout: tuple[int, int] | None = None
 
     def __post_init__(self) -> None:
@@ -196,9 +198,9 @@ class Windowed(Writer):
         self.cubic.reset(self.clock.us(now), self.sent)
 
     def grow(self, now: int, count: int, first_sent: int, last_sent: int) -> None:
-        """Grow the window after an acknowledgement of so many segments (tcp_cong_avoid).
+        """Grow the window after an acknowledgement of `count` segments (tcp_cong_avoid).
 
-        first_sent, last_sent: when the first and the last of them left.
+        first_sent, last_sent: when the first and the last of these segments left.
         """
         new_round = self.acknowledged > self.round_end
         if new_round:
@@ -211,7 +213,8 @@ class Windowed(Writer):
                           window=1 if self.before_timeout else self.window,
                           acknowledged=self.acknowledged, sent=self.sent, pacing=self.pacing)
 
-        if self.before_timeout:  # its time stamp shows: nothing was lost (tcp_try_undo_loss)
+        # The time stamp of the acknowledgement shows that nothing was lost (tcp_try_undo_loss).
+        if self.before_timeout:
             self.window, self.cubic.threshold = self.before_timeout
             self.before_timeout = None
 
@@ -226,12 +229,12 @@ class Windowed(Writer):
         self.pace(max(self.window, self.in_flight))
 
     def pace(self, segments: int) -> None:
-        """Compute the pacing rate of so many segments in a round trip (tcp_update_pacing_rate)."""
+        """Compute the pacing rate of `segments` in a round trip (tcp_update_pacing_rate)."""
         percent = 200 if self.window < self.cubic.threshold // 2 else 120
         self.pacing = self.mss * percent * segments * 80_000 // self.round_trip.smoothed_8
 
     def batch_segments(self) -> int:
-        """Segments that may leave as one skb (tcp_tso_autosize)."""
+        """How many segments may leave as one skb (tcp_tso_autosize)."""
         size = self.pacing >> 10
         shift = self.round_trip.least_us >> 9
         if shift < 32:
@@ -241,7 +244,7 @@ class Windowed(Writer):
     def note_use(self, now: int, limited: bool) -> None:
         """Shrink a window that was not filled for a timeout (tcp_cwnd_validate).
 
-        limited: whether the window kept more from leaving.
+        limited: whether the window kept more data from leaving.
         """
         self.use.note(self.acknowledged, self.sent, self.in_flight, limited)
         jiffies = self.clock.jiffies(now)

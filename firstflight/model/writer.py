@@ -1,4 +1,4 @@
-"""What a server has written and TCP has not sent: skbs, limited by the send buffer.
+"""The data that a program has written and TCP has not sent yet: skbs, limited by the send buffer.
 
 The rules are those of Linux 6.1 to 7.2 with the sysctls that testbed/network/kernel.py pins.
 """
@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 from firstflight.net.buffers import SEND_BUFFERS, buffer_per_segment
 from firstflight.net.path import Sent
 
-# sk_gso_max_size: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and one. The header is 192 in a kernel
-# without wireless networks and tunnels, as the guest's is; 320 in a distribution's.
+# sk_gso_max_size: GSO_LEGACY_MAX_SIZE less MAX_TCP_HEADER and one. The header is 192 bytes in a
+# kernel without wireless networks and tunnels, as the guest's is, and 320 in a distribution's.
 MAX_BATCH_BYTES = 65536 - 192 - 1
-SENDING_OVERHEAD = 832  # memory of an skb to be sent beyond its payload
-USUAL_MSS = 536  # TCP_MSS_DEFAULT
+SENDING_OVERHEAD = 832  # bytes of memory that an skb takes besides its payload
+USUAL_MSS = 536  # bytes (TCP_MSS_DEFAULT)
 
 
 @dataclass
@@ -32,7 +32,7 @@ class Waiting:
 class Batch:
     """Segments that left together as one skb."""
 
-    ends: deque[int]  # sequence number at the end of each segment that is not acknowledged
+    ends: deque[int]  # the sequence number at the end of each segment that is not acknowledged
     sent_at: int  # when the skb left the last time, ns
     retransmitted: bool = False
     call_end: int = 0  # as in Waiting
@@ -49,28 +49,29 @@ class Writer:
     window: int  # the congestion window, segments; initcwnd at first
     window_end: int  # sequence number at the end of the receiver's window
     buffers: tuple[int, int] = SEND_BUFFERS  # the send buffer at first and at most (tcp_wmem)
-    # Whether the program waits before each write until the socket is writable, as curl does. Else
-    # it waits only when the buffer is full.
+    # Whether the program waits before each write until the socket is writable, as curl does.
+    # Another program waits only when the buffer is full.
     polls: bool = False
     written: int = 0
     sent: int = 0
     acknowledged: int = 0
     in_flight: int = 0  # segments
-    waiting: deque[Waiting] = field(default_factory=deque)
-    batches: deque[Batch] = field(default_factory=deque)
-    closed: bool = False  # the FIN waits behind the last byte
-    fin_waiting: bool = False  # the FIN waits alone: the last byte has left. It counts as a byte.
+    waiting: deque[Waiting] = field(default_factory=deque)  # written and not sent
+    batches: deque[Batch] = field(default_factory=deque)  # sent and not acknowledged
+    closed: bool = False  # whether the FIN waits behind the last byte
+    # Whether the FIN waits alone, since the last byte has left. A FIN counts as a byte.
+    fin_waiting: bool = False
     fin_sent: bool = False
     largest_offer: int = 0  # the largest window that the receiver has offered
     pushed_at: int = 0  # how much was written when data last got PSH
-    calls: deque[int] = field(default_factory=deque)  # what is left of each write
-    starved: bool = False  # the buffer is full (SOCK_NOSPACE)
-    # Whether the end of a write was acknowledged, and the program has not read that yet.
+    calls: deque[int] = field(default_factory=deque)  # how many bytes of each write are not copied
+    starved: bool = False  # whether the buffer is full (SOCK_NOSPACE)
+    # Whether the end of a write was acknowledged, and the program does not know it yet.
     call_acknowledged: bool = False
     last_write: bool = False  # whether the program shuts the connection down after its writes
-    buffer: int = 0
-    full_mss: int = 0  # of a window that is large enough
-    per_segment: int = 0  # what a segment takes of the buffer
+    buffer: int = 0  # the size of the send buffer
+    full_mss: int = 0  # the MSS if the offered window is large enough
+    per_segment: int = 0  # how much of the buffer a segment takes
 
     def __post_init__(self) -> None:
         self.buffer = self.buffers[0]
@@ -86,7 +87,7 @@ class Writer:
 
     @property
     def _most_at_once(self) -> int:
-        """Half of the largest offered window, or all of a small one (tcp_bound_to_half_wnd)."""
+        """Half of the largest offered window, or all of a small window (tcp_bound_to_half_wnd)."""
         return self.largest_offer // 2 if self.largest_offer > USUAL_MSS else self.largest_offer
 
     def transmit(self, now: int, only_one: bool = False) -> list[Sent]:
@@ -94,7 +95,10 @@ class Writer:
         raise NotImplementedError
 
     def copy(self, now: int) -> list[Sent]:
-        """Copy the program's writes into the buffer while it has room; return what leaves."""
+        """Copy the program's writes into the buffer while it has room.
+
+        Returns the segments that leave meanwhile.
+        """
         out: list[Sent] = []
         while self.calls:
             if self.polls and not self._is_writable():
@@ -110,13 +114,13 @@ class Writer:
             self._note_call()
             self.calls.popleft()
 
-        self._is_writable()  # the program's next wait checks it (tcp_poll)
+        self._is_writable()  # the program checks this as it waits next (tcp_poll)
         return out
 
     def _copy_call(self, now: int) -> tuple[list[Sent], bool]:
-        """Copy the first write; return what leaves, and whether all was copied.
+        """Copy the program's first write (tcp_sendmsg_locked).
 
-        (tcp_sendmsg_locked)
+        Returns the segments that leave meanwhile, and whether all of the write was copied.
         """
         half = self.largest_offer // 2
         most = min(self._most_at_once, MAX_BATCH_BYTES)
@@ -130,7 +134,8 @@ class Writer:
                     self.starved = True
                     if self.written == call_began:
                         return out, False
-                    out += self._push(now)  # once for lack of memory, once as the call ends
+                    # The kernel pushes twice: for lack of memory, and as the call ends.
+                    out += self._push(now)
                     self._note_call()
                     out += self._push(now)
                     # The program's next call fills up the last skb if some of its bytes have left.
@@ -163,9 +168,9 @@ class Writer:
                 and bool(self.calls))
 
     def make_room(self, now: int) -> bool:
-        """Enlarge a full buffer if the window is not full; return whether it was enlarged.
+        """Enlarge a full buffer if the window is not full (tcp_check_space, tcp_new_space).
 
-        (tcp_check_space, tcp_new_space)
+        Returns whether it was enlarged.
         """
         grows = self.starved and self.in_flight < self.window
         if grows:
@@ -173,7 +178,7 @@ class Writer:
         return grows
 
     def fill(self, wanted: int) -> None:
-        """Fill the first skb up from the one behind it (tcp_grow_skb)."""
+        """Fill the first skb up to `wanted` bytes from the second one (tcp_grow_skb)."""
         if self.waiting[0].size >= wanted or len(self.waiting) == 1:
             return
 
@@ -187,7 +192,7 @@ class Writer:
             del self.waiting[1]
 
     def split(self, size: int) -> None:
-        """Cut the first skb after so many bytes (tso_fragment)."""
+        """Cut the first skb after `size` bytes (tso_fragment)."""
         first = self.waiting[0]
         if first.size <= size:
             return
@@ -199,13 +204,16 @@ class Writer:
         first.size, first.pushed = size, False
 
     def _push(self, now: int) -> list[Sent]:
-        """Set PSH on what was written last, and send what may leave (tcp_push)."""
+        """Set PSH on the data that was written last, and send what may leave (tcp_push)."""
         if self.waiting:
             self.waiting[-1].pushed, self.pushed_at = True, self.written
         return self.transmit(now)
 
     def _note_call(self) -> None:
-        """Note where a write ends: its acknowledgement gets a time stamp (tcp_tx_timestamp)."""
+        """Note where a write ends (tcp_tx_timestamp).
+
+        When its end is acknowledged, the program gets a time stamp.
+        """
         (self.waiting or self.batches)[-1].call_end = self.written
 
     def _is_writable(self) -> bool:

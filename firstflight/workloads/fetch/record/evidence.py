@@ -13,7 +13,7 @@ from firstflight.base.comparison import Comparison
 from firstflight.base.words import format_lossless
 from firstflight.judge.path import counted_drops
 from firstflight.judge.shared_evidence import Body, ConnectionEvidence, SharedEvidence
-from firstflight.model.predict import Prediction, first_flight, predict, unacknowledged
+from firstflight.model.predict import Prediction, first_flight, predict, count_unacknowledged
 from firstflight.model.receiver import receive_window
 from firstflight.model.transfer import CONGESTION_CONTROLS, Transfer
 from firstflight.net.headers import MSS
@@ -122,7 +122,7 @@ class Evidence(Observed):
         firsts, both = [], []
         for handshake_us in dict.fromkeys(server_rtt_us(self.wire) or (None,)):
             transfer = replace(self.transfer, handshake_us=handshake_us)
-            first, together = unacknowledged(transfer)
+            first, together = count_unacknowledged(transfer)
             firsts.append(max(first, 1))
             both.append(max(first, together, 1))  # the second write may be empty
         return min(firsts), max(firsts), both
