@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,20 +34,21 @@ from firstflight.workloads.fetch.scenario.scenario import Figure
 from firstflight.workloads.fetch.scenario.varied_parameters import requested_columns
 
 MOST_ROWS = 20  # in the table of comparisons
-MOST_FIGURES = 3
+MOST_FIGURES = 3  # in the table of figures
 MOST_WINDOWS = 4  # in one sentence
-MOST_REASONS = 3
+MOST_REASONS = 3  # sentences
 
 
 def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[Finding]]],
                   bars: Sequence[BarFigure], findings: Sequence[Finding]) -> Answer:
     """What is read first: the answer of a finding, of single cells, or of figures of bars.
 
-    figures: with their findings. bars: the figures of bars. findings: all of the run.
+    figures: the run's figures with their findings. bars: the figures of bars. findings: all of the
+    run.
     """
-    own = next((made.answer for made in findings if made.answer is not None), None)
-    if own is not None:
-        return own
+    of_finding = next((made.answer for made in findings if made.answer is not None), None)
+    if of_finding is not None:
+        return of_finding
 
     is_question = analysis.scenario.cells
     to_explain = changes_to_explain(analysis.compared, is_question)
@@ -57,12 +59,13 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[F
         return Answer(" ".join(answers), notes=tuple(why))
 
     windows = _windows_that_hold_all(analysis.records)
-    # Of a part of a scenario, one figure may show all records.
+    # In a part of a scenario, one figure may show all records.
     is_of_bars = not is_question and any(_shows_all(bar_figure, analysis.records)
                                          for bar_figure in bars)
     if analysis.cells and not is_of_bars:
-        own = answer_of_cells(analysis.cells, analysis.changes, is_question, analysis.what_ifs)
-        return replace(own, notes=(*own.notes, *windows))
+        of_cells = answer_of_cells(analysis.cells, analysis.changes, is_question,
+                                   what_ifs=analysis.what_ifs)
+        return replace(of_cells, notes=(*of_cells.notes, *windows))
     return Answer(table=figures_table(bars), notes=(*why, *windows, *_tolerance(bars)))
 
 
@@ -73,7 +76,7 @@ def _shows_all(bar_figure: BarFigure, records: Sequence[Record]) -> bool:
 
 
 def _windows_that_hold_all(records: Sequence[Record]) -> tuple[str, ...]:
-    """A note where several windows hold the whole response, whose bars are equal for that."""
+    """A note where several windows hold the whole response, so that their times are equal."""
     trials = [record.trial for record in records]
     first = next((record for record in records if record.counts and record.header_bytes), None)
     is_one_size = len({(trial.response_bytes, trial.mss) for trial in trials}) == 1
@@ -83,7 +86,7 @@ def _windows_that_hold_all(records: Sequence[Record]) -> tuple[str, ...]:
         return ()
 
     sent_bytes = first.trial.response_bytes + (first.header_bytes or 0)
-    segments = -(-sent_bytes // first.trial.mss)
+    segments = math.ceil(sent_bytes / first.trial.mss)
     windows = sorted({trial.initcwnd for trial in trials if trial.initcwnd >= segments})
     if len(windows) < 2:
         return ()
@@ -100,13 +103,14 @@ def _tolerance(bar_figures: Sequence[BarFigure]) -> tuple[str, ...]:
             f" published value and {WITHIN_POINTS:g} points of the published percentage.",)
 
 
-# Of single cells ---------------------------------------------------------------------
+# The answer of single cells ----------------------------------------------------------
 
 def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange],
                     is_question: bool, what_ifs: WhatIfs = WhatIfs()) -> Answer:
     """What larger windows change, the largest effect first, and why.
 
-    is_question: asked by flags; then it gets hints on its queues, which a scenario has chosen.
+    is_question: whether flags ask. Then there are hints on queues, which a scenario chooses on
+    purpose.
     """
     if all(cell.total_ms is None for cell in cells):
         return Answer("No transfer counts, so there is no answer.")
@@ -114,16 +118,16 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
     requested = [cell.requested for cell in cells]
     records = [record for cell in cells for record in cell.records]
     hints = queue_hints(requested, records) if is_question else []
-    is_one = is_question and any(len(cell.records) == 1 and is_one_draw(cell.records[0])
-                                 for cell in cells)
-    notes = (*hints, *note_on_draws([record.trial for record in records], is_one),
+    has_one_draw = is_question and any(len(cell.records) == 1 and is_one_draw(cell.records[0])
+                                       for cell in cells)
+    notes = (*hints, *note_on_draws([record.trial for record in records], has_one_draw),
              *note_on_windows(requested, "--iw default leaves it to each"))
 
     of_kernels = kernel_changes(cells)
     if not changes and of_kernels:
         return Answer(kernel_answer(of_kernels), kernels_table(of_kernels, MOST_ROWS), notes)
     if not changes:
-        return Answer(_single(cells), _times(cells), notes)
+        return Answer(_single_window(cells), _times(cells), notes)
 
     networks = {change.base.requested for change in changes}
     sentence = _one_network(changes) if len(networks) == 1 else _networks(changes, what_ifs)
@@ -137,15 +141,16 @@ def answer_of_cells(cells: Sequence[CellSetting], changes: Sequence[WindowChange
     return Answer(sentence, table, (*why[:MOST_REASONS + 1], *notes))
 
 
-def _single(cells: Sequence[CellSetting]) -> str:
-    """The answer of a run with a single window, where nothing is compared."""
+def _single_window(cells: Sequence[CellSetting]) -> str:
+    """The sentence for a single window, where nothing is compared."""
     timed = [cell for cell in cells if cell.total_ms is not None]
     is_uploaded = all(cell.requested.request_bytes for cell in cells)
     window_of = attrgetter("requested.uploading_window" if is_uploaded else "requested.initcwnd")
     windows = sorted({window_of(cell) for cell in timed})
     failed = sorted({window_of(cell) for cell in cells} - {*windows})
 
-    taken, sent = format_range([cell.total_ms for cell in timed], "ms"), ""
+    taken = format_range([cell.total_ms for cell in timed], "ms")
+    sent = ""
     if len(cells) == 1:
         repeats_ms = [record.total_ms for record in cells[0].counting
                       if record.total_ms is not None]
@@ -180,7 +185,10 @@ def _in_flights(record: Record | None, is_uploaded: bool) -> str:
 
 def _single_upload(cells: Sequence[CellSetting], windows: Sequence[int], taken: str,
                    sent: str) -> str:
-    """The answer of a run of requests with a body under a single window of the client."""
+    """The sentence for a single window of a client whose requests have a body.
+
+    taken: the time, in words. sent: the flights, in words.
+    """
     sizes = sorted({cell.requested.request_bytes for cell in cells})
     listed = join_words([in_words(size, "bytes") for size in sizes])
     return (f"With a client's initial window of {', '.join(map(str, windows))} segments a request"
@@ -189,7 +197,7 @@ def _single_upload(cells: Sequence[CellSetting], windows: Sequence[int], taken: 
 
 
 def _times(cells: Sequence[CellSetting]) -> Table | None:
-    """A row for each cell, with its time; None for a single one."""
+    """A table with the time of each cell; None for a single cell."""
     if len(cells) < 2:
         return None
     requested = requested_columns([cell.requested for cell in cells])
@@ -201,7 +209,10 @@ def _times(cells: Sequence[CellSetting]) -> Table | None:
 
 
 def _one_network(changes: Sequence[WindowChange]) -> str:
-    """Such as "IW 10 → 20 saves 34.6 ms (20 %), from 168 to 133 ms; → 40 saves 46.7 ms (28 %)."."""
+    """The sentence for changes in one network.
+
+    Such as "IW 10 → 20 saves 34.6 ms (20 %), from 168 to 133 ms; → 40 saves 46.7 ms (28 %)."
+    """
     shown = list(changes)
     if len(changes) > MOST_WINDOWS:
         shown = sorted(changes, key=lambda change: -change.saved_ms)[:MOST_WINDOWS]
@@ -219,7 +230,10 @@ def _one_network(changes: Sequence[WindowChange]) -> str:
 
 
 def _fastest(changes: Sequence[WindowChange]) -> WindowChange | None:
-    """The change to a window that is surely faster than all others; None for the largest window."""
+    """The change to a window that is surely faster than all other windows.
+
+    None where no window is, and where it is the largest one, as a reader expects.
+    """
     best = min(changes, key=lambda change: change.saved.experiment.value)
     largest = max(changes, key=lambda change: change.windows[1])
     if best is largest or best.effect <= 0:
@@ -231,22 +245,23 @@ def _fastest(changes: Sequence[WindowChange]) -> WindowChange | None:
 
 
 def _iw(change: WindowChange) -> str:
+    """Whose initial window the change is of, in words."""
     return "The client's IW" if change.is_of_client else "IW"
 
 
 def _without_equal(table: Table) -> Table:
-    """The table without the requested columns whose value is the same in all rows."""
+    """The table without the requested columns that have one value in all rows."""
     if len(table.rows) < 2:
         return table
-    shown = []
-    for place, column in enumerate(table.columns):
-        values = {row[place] for row in table.rows}
+    shown = []  # indices of columns
+    for index, column in enumerate(table.columns):
+        values = {row[index] for row in table.rows}
         if column.group != REQUESTED or len(values) > 1:
-            shown.append(place)
-    columns = tuple(table.columns[place] for place in shown)
+            shown.append(index)
+    columns = tuple(table.columns[index] for index in shown)
     rows = []
     for row in table.rows:
-        rows.append(tuple(row[place] for place in shown))
+        rows.append(tuple(row[index] for index in shown))
     return replace(table, columns=columns, rows=tuple(rows))
 
 
@@ -268,14 +283,18 @@ def _size(change: WindowChange) -> str:
 
 
 def _half(saved: Estimate) -> str:
-    """Half of the interval, such as " ± 3.2"; "" without one."""
+    """Half of the interval, such as " ± 3.2"; "" without an interval."""
     if saved.interval is None:
         return ""
     return f" ± {format_brief((saved.interval[1] - saved.interval[0]) / 2)}"
 
 
 def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
-    """The largest saving and the largest loss, the greater first, and how many have neither."""
+    """The sentences for changes in several networks.
+
+    They have the largest saving and the largest loss, the greater of the two first, and how many
+    comparisons are faster, slower and unchanged.
+    """
     ordered = sorted(changes, key=lambda change: change.saved_ms)
     worst, best = ordered[0], ordered[-1]
     ends = [change for change in (best, worst) if change.effect]
@@ -288,7 +307,8 @@ def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
 
     parts = []
     for change in ends:
-        size, place = _size(change), where(change, changes)
+        size = _size(change)
+        place = where(change, changes)
         if change.effect > 0:
             parts.append(f"saves up to {size}, at {place}")
         else:
@@ -302,7 +322,7 @@ def _networks(changes: Sequence[WindowChange], what_ifs: WhatIfs) -> str:
             f" {', '.join(counted)}.")
 
 
-# Of figures --------------------------------------------------------------------------
+# The answer of figures ---------------------------------------------------------------
 
 def figures_table(bar_figures: Sequence[BarFigure]) -> Table | None:
     """A row for each figure of bars: what the larger window saves, measured and published."""
@@ -322,7 +342,7 @@ def _figure(bar_figure: BarFigure) -> tuple[Cell, ...]:
     published = [bar.published for bar in bars]
     if bar_figure.is_sweep:
         windows = f"{bar_figure.bars[0].label} … {bar_figure.bars[-1].label}"
-        published = []  # their sources publish the time under each window, not the saving
+        published = []  # sources of such figures publish times, not savings
     return (figure.name, windows,
             _span([bar.difference.absolute.value for bar in bars], unit),
             _span([bar.difference.percent.value for bar in bars], "%"),
@@ -331,4 +351,5 @@ def _figure(bar_figure: BarFigure) -> tuple[Cell, ...]:
 
 
 def _span(values: Sequence[float | None], unit: str) -> str:
+    """The smallest and the largest value in words; "" where no value is known."""
     return format_range(values, unit) if any(value is not None for value in values) else ""

@@ -1,7 +1,7 @@
-"""The cells of each bar of a figure, with their weights; and the published bars.
+"""The published bars of a figure, and the cells of each bar with their weights.
 
-Some sources print base / experiment − 1. Their percentages are converted when they are read, which
-is exact (findings.difference.of_baseline).
+Some sources print base / experiment − 1. Their percentages are converted when they are read. The
+conversion is exact (findings.difference.of_baseline).
 """
 
 from __future__ import annotations
@@ -53,16 +53,16 @@ def published_bars(figure: Figure) -> dict[str, Published]:
 
 
 def beside_baseline(bar_figure: BarFigure) -> tuple[Bar, ...]:
-    """The bars; in a window sweep with published levels as improvements on the baseline's level."""
+    """The bars. In a window sweep, published levels become improvements on the baseline's level."""
     base = next((bar.published for bar in bar_figure.bars if bar_figure.is_baseline(bar)),
                 Published())
     bars = []
     for bar in bar_figure.bars:
-        own, sign = bar.published, bar.difference.sign
-        if base.level is not None and own.level is not None and own is not base:
+        known, sign = bar.published, bar.difference.sign
+        if base.level is not None and known.level is not None and known is not base:
             improvement = replace(
-                own, absolute=sign * (base.level - own.level),
-                percent=percent_of(base.level, own.level, sign), error=base.error + own.error)
+                known, absolute=sign * (base.level - known.level),
+                percent=percent_of(base.level, known.level, sign), error=base.error + known.error)
             bar = replace(bar, published=improvement)
         bars.append(bar)
     return tuple(bars)
@@ -73,20 +73,21 @@ ByCell = dict[tuple[CellKey, int], list[Record]]
 
 def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
             records: Sequence[Record], is_whole: bool = True) -> tuple[list[Record], ByCell]:
-    """The records of the figure's sweep, and the same by cell and window.
+    """The records of the figure's sweep, and these records by cell and window.
 
-    is_whole: whether the whole scenario was measured. Raises NoBars where a cell was not measured;
-    in a part of a scenario only where no cell was.
+    is_whole: whether the whole scenario was measured. Raises NoBars where a cell was not measured
+    under all windows, or in a part of a scenario where no cell was.
     """
     sweep = scenario.sweep(figure.sweep)
-    chosen, cells = of_sweep(sweep, records), sweep.cells
+    cells = sweep.cells
+    chosen = of_sweep(sweep, records)
     by_cell_and_window = grouped(
         chosen, lambda record: (cell_key(record.trial), record.trial.initcwnd))
     missing = []
     for cell in cells:
         if not all((cell, initcwnd) in by_cell_and_window for initcwnd in windows):
             missing.append(cell)
-    if not missing or not is_whole and len(missing) < len(cells):
+    if not missing or (not is_whole and len(missing) < len(cells)):
         return chosen, by_cell_and_window
 
     named = [f"RTT {plain(cell.rtt_ms)} ms at {plain(cell.bandwidth_kbps)} kbit/s"
@@ -100,7 +101,7 @@ def by_cell(scenario: Scenario, figure: Figure, windows: Sequence[int],
 def of_sweep(sweep: Sweep, records: Iterable[Record]) -> list[Record]:
     """The records of a sweep's trials.
 
-    A run may have another client than the sweep names, but only one. Raises NoBars.
+    A run may have another client than the sweep names. Raises NoBars where it has several.
     """
     cells = set(sweep.cells)
 
@@ -129,11 +130,15 @@ def _command(scenario: Scenario, cells: Sequence[CellKey]) -> str:
     return f"{line} --rtt {rtts} --bw {rates}"
 
 
-WeightedCells = list[list[tuple[CellKey, float]]]  # of each bucket
+# For each bucket, its cells with their weights.
+WeightedCells = list[list[tuple[CellKey, float]]]
 
 
 def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
-    """The cells of each bucket of the axis, with their weights: shares in percent, or 1."""
+    """The cells of each bucket of the axis, with their weights: shares in percent, or 1.
+
+    Raises UsageError where the axes do not fit the joint distribution.
+    """
     if figure.weights == JOINT:
         return _joint_cells(scenario, figure, axis)
     weights = scenario.axis(figure.weights) if figure.weights else None
@@ -154,9 +159,9 @@ def weighted_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCe
 def _joint_cells(scenario: Scenario, figure: Figure, axis: Axis) -> WeightedCells:
     """The cells of each BDP bucket, weighted by the joint distribution of RTT and bandwidth.
 
-    A cell stands for the responses of its RTT bucket and its bandwidth bucket. Their BDPs can lie
-    in several BDP buckets, and then the cell is in each of them. Raises UsageError where the axes
-    are not the paper's.
+    A cell stands for all responses of its RTT bucket and its bandwidth bucket. Their BDPs can lie
+    in several BDP buckets. Then the cell is in all of these. Raises UsageError where the axes are
+    not the paper's.
     """
     check_joint_labels(scenario, scenario.name)
     columns = ("RTT", "BW", "BDP", "share")

@@ -1,4 +1,4 @@
-"""A figure of bars, from the estimates to the judged bars that are drawn and described."""
+"""BarFigure: the bars of one figure, which are judged, drawn and described."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from firstflight.workloads.fetch.scenario.scenario import Figure
 
 
 class NoBars(NothingToShow):
-    """The records do not give the bars of a figure; the message has the reason."""
+    """Raised where records have no bars for a figure. The message has the reason."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """The values under one window of a figure, of which a distribution can be drawn."""
+    """The values of a figure under one window, whose distribution can be drawn."""
 
     initcwnd: int
     values: Any  # in the unit of the figure's metric
@@ -29,6 +29,7 @@ class Sample:
 
     @property
     def name(self) -> str:
+        """The window in words."""
         return f"IW {self.initcwnd}"
 
 
@@ -40,33 +41,35 @@ class BarFigure:
     bars: tuple[Bar, ...]
     client: str
     congestion_control: str
-    # Of the whole figure, where one fetch can be in several bars; None where it is in one at most.
+    # How many fetches the whole figure has and excludes. None where a fetch is in one bar at most,
+    # so that the bars' numbers can be added.
     fetch_count: int | None = None
     fetches_excluded: Excluded | None = None
     samples: tuple[Sample, ...] = field(default=(), compare=False)  # one for each window
-    remarks: tuple[str, ...] = ()  # what else than the windows limited the transfers
-    # Whether each bar is also shown beyond the lossless one (workloads.fetch.figures.recovery).
+    remarks: tuple[str, ...] = ()  # what limited the transfers, besides the windows
+    # Whether bars also show their gain beyond the lossless bar (workloads.fetch.figures.recovery).
     is_of_loss: bool = False
     # How to name the window that no route sets (workloads.fetch.record.record.own_window).
     own_window: str = ""
-    statements: tuple[Statement, ...] = ()  # the published claims on it, once it is judged
+    statements: tuple[Statement, ...] = ()  # the published claims, once the figure is judged
 
     @property
     def n(self) -> int:
-        """How many fetches its bars have."""
+        """How many fetches the bars have."""
         if self.fetch_count is not None:
             return self.fetch_count
         return sum(bar.difference.n for bar in self.bars)
 
     @property
     def excluded(self) -> Excluded:
-        """Which fetches its bars exclude."""
+        """How many fetches the bars exclude, by reason."""
         if self.fetches_excluded is not None:
             return self.fetches_excluded
         return sum((bar.difference.excluded for bar in self.bars), Excluded())
 
     @property
     def metric(self) -> Quantity:
+        """The quantity that the bars show."""
         return quantity(self.figure.metric)
 
     @property
@@ -81,7 +84,7 @@ class BarFigure:
 
     @property
     def windows(self) -> set[int]:
-        """The initial windows that it compares."""
+        """The initial windows that the figure compares."""
         if self.is_sweep:
             return {int(bar.label) for bar in self.bars}
         return {self.figure.baseline_initcwnd, self.figure.experiment_initcwnd}
@@ -95,15 +98,15 @@ class BarFigure:
         """Whether a bar is the window that the others are compared with."""
         return self.is_sweep and bar.value == self.figure.baseline_initcwnd
 
-    def named(self, bar: Bar) -> str:
-        """A bar's label with its unit, such as "20 ms"; or the word for zero, such as "not set"."""
+    def name_of(self, bar: Bar) -> str:
+        """A bar's label with its unit, such as "20 ms", or the word for zero, such as "not set"."""
         label = self.label_of(bar)
         return f"{label} {self.by.unit}".strip() if label == bar.label else label
 
     def label_of(self, bar: Bar) -> str:
-        """A bar's label; the word for zero where the quantity has one, such as "not set".
+        """A bar's label. Zero has a word where the quantity has one, such as "not set".
 
-        A window that no route sets is the kernel's default.
+        A window that no route sets is called the kernel's default.
         """
         if self.is_sweep and self.own_window:
             return self.own_window

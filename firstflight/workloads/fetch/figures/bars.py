@@ -27,25 +27,29 @@ TWO_WEEKS = ("Improved: the paper's comparison of two weeks, each window with th
              " own week. The baseline's week has more far and slow responses. The window alone:"
              " the same responses under both windows. This is what the window does.")
 IN_SEGMENTS = "send_buffer_bytes"  # a quantity that sources give in segments
-EXACT = ("rtt_ms", "bandwidth_kbps")  # quantities of which a bar of a grid has one value
-MEDIANS_DIFFER = 0.1  # medians get a column where one differs from its mean by more
+# Quantities of which a bar is one value where the paper has a bucket of values.
+EXACT = ("rtt_ms", "bandwidth_kbps")
+# Medians have a column where one differs from its mean by more than this, in the metric's unit.
+MEDIANS_DIFFER = 0.1
 
-# Other charts of the samples (workloads.fetch.scenario.figures.ALSO).
+# Further charts of the samples (workloads.fetch.scenario.figures.ALSO).
 CHARTS: dict[str, Callable[[BarFigure, Chart], LineChart]] = {"ccdf": ccdf.chart}
-ColumnGetter = tuple[Column, Callable[[Bar], Cell]]
+ColumnGetter = tuple[Column, Callable[[Bar], Cell]]  # a column, and a bar's cell in it
+# What a bar is a mean over, by Figure.weights.
 _AVERAGED = {JOINT: "the joint distribution of RTT and bandwidth",
              "response_bytes": "response sizes by the paper's shares",
              "bdp_bytes": "bandwidth-delay products by the paper's shares"}
 
 
 def bars(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """A bar for each bucket, with what a larger window improves there; or a bar for each window.
+    """The findings of a figure of bars, with its further charts. Raises NoBars without bars.
 
-    Raises NoBars where there are no bars.
+    A bar is a bucket, with what a larger window improves there, or a window.
     """
     if figure.name in analysis.missing:
         raise NoBars(analysis.missing[figure.name])
-    scenario, bar_figure = analysis.scenario, analysis.bar_figures[figure.name]
+    scenario = analysis.scenario
+    bar_figure = analysis.bar_figures[figure.name]
     drawn = chart(scenario, bar_figure)
     source = ""
     if figure.is_published:
@@ -74,7 +78,7 @@ def figure_table(scenario: Scenario, bar_figure: BarFigure) -> Table:
 
 
 def averaged(figure: Figure) -> str:
-    """What each bar is a mean over, in words; "" where a bar is one network."""
+    """What each bar of a figure is a mean over, in words; "" where a bar is one network."""
     if not figure.weights or figure.weights in _AVERAGED:
         return _AVERAGED.get(figure.weights, "")
     name = quantity(figure.weights).label or quantity(figure.weights).head
@@ -83,7 +87,7 @@ def averaged(figure: Figure) -> str:
 
 
 def _pair_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
-    """The means under both windows."""
+    """Columns of the means under both windows."""
     figure, unit = bar_figure.figure, bar_figure.metric.unit
     return [(Column(f"IW{figure.baseline_initcwnd}", unit, "mean", rank=3),
              lambda bar: bar.difference.base.value),
@@ -92,25 +96,25 @@ def _pair_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
 
 
 def _window_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
-    """Mean and median under the window of a bar, and the published level."""
+    """Columns of the mean and the median under a bar's window, and of the published level."""
     unit = bar_figure.metric.unit
-    medians = any(abs(bar.difference.experiment_median - bar.difference.experiment.value)
+    show_medians = any(abs(bar.difference.experiment_median - bar.difference.experiment.value)
                   > MEDIANS_DIFFER for bar in bar_figure.bars)
 
-    def off_percent(bar: Bar) -> Cell:
+    def deviation_percent(bar: Bar) -> Cell:
         level = bar.published.level
         return (bar.difference.experiment.value / level - 1) * 100 if level else None
 
     return [(Column("mean", unit, "under this window"),
              lambda bar: bar.difference.experiment.value),
             (Column("median", unit, "under this window", rank=1),
-             lambda bar: bar.difference.experiment_median if medians else ""),
+             lambda bar: bar.difference.experiment_median if show_medians else ""),
             (Column("published", unit, "under this window"), lambda bar: bar.published.level),
-            (Column("off", "%", "under this window", signed=True, rank=0), off_percent)]
+            (Column("off", "%", "under this window", signed=True, rank=0), deviation_percent)]
 
 
 def _first_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
-    """The bars' labels and shares, and how many fetches each has and excludes."""
+    """Columns of the bars' labels and shares, and of how many fetches a bar has and excludes."""
     any_excluded = bar_figure.excluded.total > 0
     return [(Column(bar_figure.by.head, bar_figure.by.unit),
              lambda bar: bar_figure.own_window or bar.label),
@@ -120,14 +124,14 @@ def _first_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
 
 
 def _improved_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
-    """What the larger window saves; medians where they differ from the means."""
+    """Columns of what the larger window saves; of medians where they differ from the means."""
     unit, group = bar_figure.metric.unit, "improved"
-    printed = bar_figure.figure.percent_of == OF_EXPERIMENT
-    medians = False
+    is_of_experiment = bar_figure.figure.percent_of == OF_EXPERIMENT
+    show_medians = False
     if not bar_figure.is_sweep and bar_figure.figure.by != "percentile":
         changes = [bar.difference for bar in bar_figure.bars]
-        medians = any(abs(change.median_absolute - change.absolute.value) > MEDIANS_DIFFER
-                      for change in changes)
+        show_medians = any(abs(change.median_absolute - change.absolute.value) > MEDIANS_DIFFER
+                           for change in changes)
 
     return [(Column("", unit, group), lambda bar: bar.difference.absolute.value),
             (Column("95 % interval", unit, group),
@@ -135,39 +139,44 @@ def _improved_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
             (Column("", "%", group), lambda bar: bar.difference.percent.value),
             (Column("95 % interval", "%", group, rank=0),
              lambda bar: _interval_cell(bar, bar.percent)),
-            (Column("as printed", "%", group), lambda bar: bar.percent.value if printed else ""),
+            (Column("as printed", "%", group),
+             lambda bar: bar.percent.value if is_of_experiment else ""),
             (Column("of medians", unit, group, rank=1),
-             lambda bar: bar.difference.median_absolute if medians else "")]
+             lambda bar: bar.difference.median_absolute if show_medians else "")]
 
 
 def _interval_cell(bar: Bar, estimate: Estimate) -> Cell:
+    """The cell of an interval: a word where chance cannot change the bar."""
     return "exact" if bar.difference.exact else interval(estimate.interval)
 
 
 def _further_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
-    """Columns for the gain beyond the lossless bar, and for the paired comparison."""
-    unit, recovered, alone = bar_figure.metric.unit, "recovery", "the window alone"
+    """Columns of the gain beyond the lossless bar, and of the paired comparison."""
+    unit = bar_figure.metric.unit
+    recovery, paired = "recovery", "the window alone"  # groups of columns
 
-    def recovery(bar: Bar, show: Callable[[Estimate], Cell]) -> Cell:
-        known = beyond_lossless(bar_figure, bar)
-        return "" if known is None else show(known)
+    def of_gain(bar: Bar, cell_of: Callable[[Estimate], Cell]) -> Cell:
+        gain = beyond_lossless(bar_figure, bar)
+        return "" if gain is None else cell_of(gain)
 
-    def same(bar: Bar, show: Callable[[Difference], Cell]) -> Cell:
-        return "" if bar.difference.same is None else show(bar.difference.same)
+    def of_paired(bar: Bar, cell_of: Callable[[Difference], Cell]) -> Cell:
+        return "" if bar.difference.same is None else cell_of(bar.difference.same)
 
-    return [(Column("beyond lossless", unit, recovered),
-             lambda bar: recovery(bar, lambda known: known.value)),
-            (Column("95 % interval", unit, recovered),
-             lambda bar: recovery(bar, lambda known: interval(known.interval))),
-            (Column("word", "", recovered, is_text=True), lambda bar: effect(bar_figure, bar)),
-            (Column("", unit, alone), lambda bar: same(bar, lambda alike: alike.absolute.value)),
-            (Column("95 % interval", unit, alone, rank=0),
-             lambda bar: same(bar, lambda alike: interval(alike.absolute.interval))),
-            (Column("", "%", alone), lambda bar: same(bar, lambda alike: alike.percent.value))]
+    return [(Column("beyond lossless", unit, recovery),
+             lambda bar: of_gain(bar, lambda gain: gain.value)),
+            (Column("95 % interval", unit, recovery),
+             lambda bar: of_gain(bar, lambda gain: interval(gain.interval))),
+            (Column("word", "", recovery, is_text=True), lambda bar: effect(bar_figure, bar)),
+            (Column("", unit, paired),
+             lambda bar: of_paired(bar, lambda change: change.absolute.value)),
+            (Column("95 % interval", unit, paired, rank=0),
+             lambda bar: of_paired(bar, lambda change: interval(change.absolute.interval))),
+            (Column("", "%", paired),
+             lambda bar: of_paired(bar, lambda change: change.percent.value))]
 
 
 def _published_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
-    """What was published, how far ours is from it, and the result."""
+    """Columns of what was published, of how far ours is from it, and of the result."""
     unit, off = bar_figure.metric.unit, "ours less published"
     return [(Column("", unit, "published"), lambda bar: bar.published.absolute),
             (Column("", "%", "published"), lambda bar: bar.published_percent),
@@ -181,8 +190,9 @@ def _published_columns(bar_figure: BarFigure) -> list[ColumnGetter]:
 # Notes -------------------------------------------------------------------------------
 
 def _notes(scenario: Scenario, bar_figure: BarFigure) -> list[str]:
-    """What the table's values are, and what they exclude."""
-    figure, over = bar_figure.figure, averaged(bar_figure.figure)
+    """Notes on what the table's values are, and on what they exclude."""
+    figure = bar_figure.figure
+    over = averaged(figure)
     mean_of = f"averaged over {over}" if over else "one network a bar"
     if scenario.population(figure.sweep) is not None:
         mean_of = "weighted mean over a population of clients and responses"
@@ -204,8 +214,8 @@ def _notes(scenario: Scenario, bar_figure: BarFigure) -> list[str]:
 
 
 def _exclusions(bar_figure: BarFigure) -> list[str]:
-    """What the bars exclude; bars that exclude the same share a line."""
-    labels_of: dict[str, list[str]] = {}
+    """Lines on what the bars exclude. Bars that exclude the same share a line."""
+    labels_of: dict[str, list[str]] = {}  # by what bars exclude
     for bar in bar_figure.bars:
         change = bar.difference
         if not change.excluded.total:
@@ -220,7 +230,7 @@ def _exclusions(bar_figure: BarFigure) -> list[str]:
 # The chart ---------------------------------------------------------------------------
 
 def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
-    """Improvements like the paper's Figure 5, or a bar for each window like its Figure 2."""
+    """A chart of improvements like the paper's Figure 5, or of windows like its Figure 2."""
     figure, metric = bar_figure.figure, bar_figure.metric
     # Whether the responses are drawn from the paper's population.
     like_the_papers = scenario.population(figure.sweep) is not None
@@ -242,7 +252,7 @@ def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
         return TimeChart(figure.title, **around, baseline=baseline, measured=measured,
                          improved=metric.improved, bars=named)
 
-    # Where the last bucket is open (">5000"), the others are named by their upper ends, as in the
+    # Where the last bucket is open (">5000"), all others are named by their upper ends, as in the
     # paper.
     is_open = any(bar.label.startswith(">") for bar in bar_figure.bars)
     upper = "≤ " if is_open and not _is_exact(scenario, bar_figure) else ""
@@ -256,8 +266,9 @@ def chart(scenario: Scenario, bar_figure: BarFigure) -> Chart:
 
 
 def _context(scenario: Scenario, bar_figure: BarFigure) -> tuple[str, ...]:
-    """What was measured and averaged, and the parameters that all cells share."""
-    figure, averages = bar_figure.figure, averaged(bar_figure.figure)
+    """Lines on what was measured and averaged, and on the parameters that all cells share."""
+    figure = bar_figure.figure
+    averages = averaged(figure)
     metric = bar_figure.metric.what.replace("the client's", f"{bar_figure.client}'s")
     line = f"real Linux TCP, {bar_figure.congestion_control}; {metric}"
     if averages:
@@ -277,7 +288,7 @@ def _publisher(figure: Figure, like_the_papers: bool) -> str:
 
 
 def _above(scenario: Scenario, bar_figure: BarFigure) -> str:
-    """The legend of what stands above each bar; "" where nothing does."""
+    """The meaning of the text above each bar; "" where there is none."""
     if bar_figure.is_of_loss:
         return ABOVE_LOSS
     if bar_figure.figure.by == IN_SEGMENTS:
@@ -287,10 +298,14 @@ def _above(scenario: Scenario, bar_figure: BarFigure) -> str:
 
 
 def _of_shares(scenario: Scenario) -> str:
-    """What the shares above the bars are of: in one in so many clients they are not the paper's."""
+    """The meaning of the shares above the bars.
+
+    Where only one client in several is measured, they are not the shares of the paper.
+    """
     one_in = scenario.drawn.one_in if scenario.drawn else 1
-    return ("share of the paper's responses" if one_in == 1 else
-            f"share of the responses of one client in {one_in}")
+    if one_in == 1:
+        return "share of the paper's responses"
+    return f"share of the responses of one client in {one_in}"
 
 
 def _is_exact(scenario: Scenario, bar_figure: BarFigure) -> bool:
@@ -300,7 +315,7 @@ def _is_exact(scenario: Scenario, bar_figure: BarFigure) -> bool:
 
 
 def _exact_values(scenario: Scenario, bar_figure: BarFigure) -> str:
-    """At which values the bars of the paper's buckets were measured; "" elsewhere."""
+    """A sentence on the values at which bars were measured, where the paper has buckets; or ""."""
     opened = [bar for bar in bar_figure.bars if bar.label.startswith(">")]
     if not (opened and _is_exact(scenario, bar_figure)):
         return ""
@@ -310,9 +325,9 @@ def _exact_values(scenario: Scenario, bar_figure: BarFigure) -> str:
 
 
 def _in_several(bar_figure: BarFigure) -> str:
-    """A note where a trial counts in more than one bucket; "" where none does."""
+    """A note where a trial counts in more than one bucket; "" where no trial does."""
     if bar_figure.is_sweep or bar_figure.figure.by == "percentile":
-        return ""  # whose bars are all of the same trials
+        return ""  # all bars of these figures have the same trials
     counted = sum(bar.difference.n for bar in bar_figure.bars)
     return "A trial may be in several bars." if counted > bar_figure.n else ""
 
@@ -341,16 +356,20 @@ def _percentages(bar_figure: BarFigure) -> str:
 
 
 def _labelled(bar_figure: BarFigure, bar: Bar, upper: str) -> Bar:
-    """The bar with its label in the chart; upper: a prefix for closed buckets, such as "≤ "."""
+    """The bar with its label in the chart and the text above it.
+
+    upper: a prefix for closed buckets, such as "≤ ".
+    """
     label = bar_figure.label_of(bar)
     if label == bar.label and not label.startswith(">"):
         label = f"{upper}{label}"
-    above = (_segments(bar) if bar_figure.figure.by == IN_SEGMENTS
-             else lines_above(bar_figure, bar))
+    above = lines_above(bar_figure, bar)
+    if bar_figure.figure.by == IN_SEGMENTS:
+        above = _segments(bar)
     return replace(bar, label=label, above=above)
 
 
 def _segments(bar: Bar) -> tuple[str, str]:
-    """Two lines above a bar: nothing, and its size in segments where that is a whole number."""
-    whole, rest = divmod(int(bar.value), MSS)
-    return "", str(whole) if whole and not rest else ""
+    """Two lines above a bar: an empty one, and its size in segments if that is a whole number."""
+    segments, rest = divmod(int(bar.value), MSS)
+    return "", str(segments) if segments and not rest else ""

@@ -1,7 +1,7 @@
-"""The share of responses that take longer than a time, for each window (complementary CDF).
+"""Charts of the share of responses that take longer than a time (complementary CDF), by window.
 
 Both axes are logarithmic, so that the slowest responses, which a mean hides, have as much room as
-the others.
+all others.
 """
 
 from __future__ import annotations
@@ -19,8 +19,9 @@ LEAST_PERCENT = 0.1  # the end of the axis: the slowest response in a thousand
 
 
 def chart(bar_figure: BarFigure, bars: Chart) -> LineChart:
-    """One curve for each sample; bars: the chart of the figure's bars."""
-    lines, least, most = [], [], []
+    """A chart with a curve for each sample. bars: the chart of the figure's bars."""
+    lines = []
+    least, most = [], []  # the ends of each curve on the axis
     for look, sample in enumerate(bar_figure.samples):
         values, percent = curve(sample)
         lines.append(Line(sample.name, tuple(values.tolist()), tuple(percent.tolist()), look=look,
@@ -41,9 +42,10 @@ def chart(bar_figure: BarFigure, bars: Chart) -> LineChart:
 
 
 def curve(sample: Sample) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
-    """The sorted values, and the percentage of the weight above each."""
+    """The sorted values, and for each the percentage of all weight that larger values have."""
     import numpy
     order = numpy.argsort(sample.values, kind="stable")
-    values, weights = numpy.asarray(sample.values)[order], numpy.asarray(sample.weights)[order]
+    values = numpy.asarray(sample.values)[order]
+    weights = numpy.asarray(sample.weights)[order]
     above = numpy.maximum(weights.sum() - numpy.cumsum(weights), 0.0)
     return values, above / weights.sum() * 100

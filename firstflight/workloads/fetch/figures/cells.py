@@ -1,4 +1,4 @@
-"""The cells of fetches: their settings, and what larger windows changed in them."""
+"""The cells of fetches: their settings, and what larger windows change in them."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ def without_repeat(trial: Trial) -> Trial:
 
 
 def settings(records: Iterable[Record]) -> list[CellSetting]:
-    """The settings in the order of their records, windows of a cell together and ascending."""
+    """The settings in the order of their records.
+
+    The settings of a cell follow each other, in the order of their windows.
+    """
     by_setting = grouped(records, lambda record: without_repeat(record.trial))
     ordered = []
     for cell in _cells_of(list(starmap(CellSetting, by_setting.items()))):
@@ -34,12 +37,13 @@ def settings(records: Iterable[Record]) -> list[CellSetting]:
 
 
 def _cells_of(rows: Sequence[CellSetting]) -> Iterable[list[CellSetting]]:
-    """The settings grouped by cell: those in a group differ in the window only.
+    """The settings grouped by cell. Those of a cell differ in the window only.
 
-    It is the server's window; the client's, where that varies and the server's does not.
+    It is the server's window, or the client's where only that varies.
     """
     windows = {(row.requested.initcwnd, row.requested.client_initcwnd) for row in rows}
-    if len(windows) > 1 == len({initcwnd for initcwnd, _ in windows}):
+    has_one_server_window = len({initcwnd for initcwnd, _ in windows}) == 1
+    if has_one_server_window and len(windows) > 1:
         return grouped(rows, lambda row: replace(row.requested, client_initcwnd=0)).values()
     return grouped(rows, lambda row: replace(row.requested, initcwnd=1)).values()
 
@@ -47,15 +51,16 @@ def _cells_of(rows: Sequence[CellSetting]) -> Iterable[list[CellSetting]]:
 def change_between(base: CellSetting, experiment: CellSetting) -> WindowChange:
     """What one setting changes against another. Raises ValueError where one has no mean."""
     saved = saved_between(base, experiment)
-    first, second = base.requested, experiment.requested
-    if first.client_initcwnd != second.client_initcwnd:
+    of_base, of_experiment = base.requested, experiment.requested
+    if of_base.client_initcwnd != of_experiment.client_initcwnd:
         return WindowChange(base, experiment, saved, varied="client_initcwnd",
-                            windows=(first.uploading_window, second.uploading_window))
-    return WindowChange(base, experiment, saved, (first.initcwnd, second.initcwnd))
+                            windows=(of_base.uploading_window, of_experiment.uploading_window))
+    return WindowChange(base, experiment, saved,
+                        windows=(of_base.initcwnd, of_experiment.initcwnd))
 
 
 def changes(rows: Sequence[CellSetting]) -> list[WindowChange]:
-    """Each larger window of a cell against the smallest one with a mean."""
+    """What each larger window of a cell changes against its smallest window with a mean."""
     found = []
     for cell in _cells_of(rows):
         timed = [row for row in cell if row.total_ms is not None]
@@ -64,8 +69,7 @@ def changes(rows: Sequence[CellSetting]) -> list[WindowChange]:
 
 
 def largest_changes(changes: Sequence[WindowChange], most: int) -> Sequence[WindowChange]:
-    """The changes, in their order; where there are more than `most`, those with the largest effect.
-    """
+    """The changes in their order; of more than `most`, those with the largest effect."""
     if len(changes) <= most:
         return changes
     by_effect = sorted(changes, key=lambda change: -abs(change.saved_ms))
@@ -74,7 +78,7 @@ def largest_changes(changes: Sequence[WindowChange], most: int) -> Sequence[Wind
 
 
 def where(change: WindowChange, changes: Sequence[WindowChange]) -> str:
-    """The parameters of a comparison that distinguish it from the others, and its windows."""
-    others = [other.base.requested for other in changes]
-    words = setting_words(change.base.requested, others, differing=True)
+    """The parameters that distinguish a comparison from the others, and its windows, in words."""
+    of_all = [compared.base.requested for compared in changes]
+    words = setting_words(change.base.requested, of_all, differing=True)
     return ", ".join([*words, " → ".join(map(str, change.windows))])

@@ -1,10 +1,10 @@
-"""Judge figures of bars: one result for every bar with a published value, and for every claim.
+"""Judges figures of bars: one result for every bar with a published value, and for every claim.
 
 A bar is compared in the unit of its metric and in percent. A published value that was rounded, or
-read from a figure, has its own error as tolerance where that is more than findings.claims allows.
+read from a figure, has an error, which is the tolerance where findings.claims allows less.
 
-The 95 % interval of a bar decides (findings.claims). A bar that cannot vary has its value as both
-ends, and a bar of too few values has no interval.
+The 95 % interval of a bar decides (findings.claims). For a bar that chance cannot change, both ends
+are its value. A bar of too few values has no interval.
 """
 
 from __future__ import annotations
@@ -25,11 +25,10 @@ from firstflight.workloads.fetch.scenario.scenario import Claim
 
 
 def judge_bars(bar_figure: BarFigure, stated: Sequence[Claim], exact: bool = False) -> BarFigure:
-    """The figure with a result for every bar, and with its statements.
+    """The figure with a result for every bar, and with the statements on its claims.
 
-    stated: the scenario's claims, of which those on this figure are tested. exact: whether the run
-    was in virtual time. There a fetch without loss gives the same packets each time, so one is
-    enough.
+    stated: all claims of the scenario. exact: whether the run was in virtual time. There a fetch
+    without loss gives the same packets each time, so one fetch is enough.
     """
     bars = tuple(_judged(bar, bar_figure.metric.unit, exact) for bar in beside_baseline(bar_figure))
     statements = tuple(qualify(claim, _tested(claim, bar_figure, bars))
@@ -38,7 +37,7 @@ def judge_bars(bar_figure: BarFigure, stated: Sequence[Claim], exact: bool = Fal
 
 
 def _judged(bar: Bar, unit: str, exact: bool) -> Bar:
-    """The bar with its result. exact: whether values without an interval cannot vary."""
+    """The bar with its result. exact: whether chance cannot change values without an interval."""
     interval = bar.difference.absolute.interval
     varies = not exact if interval is None else is_wide(interval)
     change = replace(bar.difference, exact=bar.difference.lossless and not varies)
@@ -49,14 +48,14 @@ def _judged(bar: Bar, unit: str, exact: bool) -> Bar:
 # What was published in words ---------------------------------------------------------
 
 def _name(bar_figure: BarFigure, bar: Bar) -> str:
-    """A bar in a sentence, such as "bar IW 10"; in quotes where it is a word, as "not set"."""
+    """How a sentence names a bar, such as "bar IW 10". Words are quoted, such as "not set"."""
     label = bar_figure.label_of(bar)
     name = label if label == bar.label else f'"{label}"'
     return f"bar IW {name}" if bar_figure.is_sweep else f"bar {name}"
 
 
 def _tested(claim: Claim, bar_figure: BarFigure, bars: Sequence[Bar]) -> Statement:
-    """The statement on a claim: what the bars show of it, and its result."""
+    """The statement on a claim: what the bars show about it, and its result."""
     if claim.published is not None:
         highest = max(bars, key=lambda bar: bar.percent.value)
         return Statement(claim.says, f"{words.format_number(highest.percent.value)} %, in"
@@ -74,13 +73,13 @@ def _tested(claim: Claim, bar_figure: BarFigure, bars: Sequence[Bar]) -> Stateme
                     f" in {_name(bar_figure, second)}")
         return Statement(claim.says, measured, judge_larger(highest, *others))
 
-    # Where one is expected to be larger, it comes first.
+    # The bar that is expected to be larger comes first.
     first, second = reversed(compared) if claim.expects == MORE else compared
     unit = bar_figure.metric.unit
     measured = " and ".join(
         f"{words.format_number(bar.difference.percent.value)} %"
         f" ({words.format_number(bar.difference.absolute.value)} {unit}) in"
         f" {_name(bar_figure, bar)}" for bar in (first, second))
-    outcome = (judge_equal(first, second) if claim.expects == ALIKE else
-               judge_larger(first, second))
-    return Statement(claim.says, measured, outcome)
+    if claim.expects == ALIKE:
+        return Statement(claim.says, measured, judge_equal(first, second))
+    return Statement(claim.says, measured, judge_larger(first, second))

@@ -1,4 +1,4 @@
-"""The analysis of a run of fetches, and what a kind of figure consists of."""
+"""Analysis: a run of fetches with all that its figures show; and words that figures share."""
 
 from __future__ import annotations
 
@@ -18,22 +18,22 @@ from firstflight.workloads.fetch.record.record import Record, own_window
 from firstflight.workloads.fetch.scenario.scenario import Scenario
 from firstflight.workloads.fetch.scenario.sweep import CellKey
 
-# What a reader needs to know of a figure where it does not vary.
+# Parameters whose value a figure names where all its cells have the same.
 FIXED = ("rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes", "request_bytes",
          "client_initcwnd", "chain_bytes")
 
 
 @dataclass(frozen=True)
 class Analysis:
-    """A run, analysed by study.fetch_findings before anything is rendered."""
+    """A run as study.fetch_findings analyses it before anything is rendered."""
 
     scenario: Scenario
     run: RunData[Record]
     is_whole: bool  # whether the whole scenario was measured, not a part of it
     bar_figures: Mapping[str, BarFigure]  # judged, by name
-    missing: Mapping[str, str]  # why the other figures have no bars
-    # The cells, ordered by what they vary, and what each larger window changes in them; empty
-    # where the figures show all of it.
+    missing: Mapping[str, str]  # by the name of a figure without bars: the reason
+    # The cells in the order of their parameters, and what each larger window changes in them. Both
+    # are empty where the figures show everything.
     cells: Sequence[CellSetting] = ()
     changes: Sequence[WindowChange] = ()
     compared: Sequence[WindowChange] = ()  # the changes, also where the figures show them
@@ -47,12 +47,15 @@ class Analysis:
 
 
 def interval(ends: Ends | None) -> Interval | None:
-    """The cell that shows an interval; None without one."""
+    """The cell of a table that shows an interval; None without an interval."""
     return None if ends is None else Interval(*ends)
 
 
 def fixed(cells: Iterable[CellKey], windows: Iterable[int] = ()) -> str:
-    """The parameters that all cells share, in words with units; "" where they share none."""
+    """The values of FIXED parameters that all cells share, in words with units; "" for none.
+
+    windows: the compared windows. A single one is named, too.
+    """
     values = shared_values(cells, FIXED)
     compared = {*windows}
     if len(compared) == 1:

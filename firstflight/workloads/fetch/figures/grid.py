@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import product, starmap
+from itertools import chain, product, starmap
 from typing import Any, TypeVar
 
 from firstflight.base import stats
@@ -25,14 +25,16 @@ from firstflight.workloads.fetch.record.record import Record, own_window, quanti
 from firstflight.workloads.fetch.scenario.scenario import Figure
 from firstflight.workloads.fetch.scenario.sweep import CellKey, Sweep
 
-MOST_MAPS = 12  # in one figure: nobody compares more of them
+MOST_MAPS = 12  # in one figure: nobody compares more maps
 NOTHING_COUNTS = "Nothing that was measured counts"
-WITHIN_PERCENT = 2.0  # of the best mean: saving less is not worth a larger window
+# A window suffices if its mean is at most this far from the best one: saving less is not worth a
+# larger window.
+WITHIN_PERCENT = 2.0
 MOST_ROWS = 24  # of the table of all cells, in a terminal and a document
 
 T = TypeVar("T")
-Place = tuple[Any, Any]  # a value of `by` and one of `down`
-Group = tuple[Difference | None, ...]  # of one cell, one for each window
+Place = tuple[Any, Any]  # of a square in a map: a value of `by` and one of `down`
+Group = tuple[Difference | None, ...]  # the bars of one cell: what each window changes
 
 
 @dataclass(frozen=True)
@@ -45,35 +47,39 @@ class Grid:
     figure: Figure
     sweep: Sweep
     records: Sequence[Record]  # of the sweep
-    by_cell: ByCell  # the same by cell and window
+    by_cell: ByCell  # these records by cell and window
 
     @classmethod
     def gather(cls, analysis: Analysis, figure: Figure) -> Grid:
-        """Raises NoBars where a cell was not measured."""
+        """The grid of a figure's sweep. Raises NoBars where a cell was not measured."""
         sweep = analysis.scenario.sweep(figure.sweep)
         records, cells = by_cell(analysis.scenario, figure, sweep.initcwnd, analysis.records)
         return cls(figure, sweep, records, cells)
 
     def values(self, name: str) -> list[Any]:
-        """The sweep's values of a quantity, in its order; "" alone for no quantity."""
+        """The values of a quantity in the order of the sweep; only "" for the quantity ""."""
         if not name:
             return [""]
         return list(dict.fromkeys(getattr(cell, name) for cell in self.cells))
 
     @cached_property
     def cells(self) -> list[CellKey]:
-        """The cells of the sweep; in a map of the Internet a thousand."""
+        """The cells of the sweep, which may be a thousand."""
         return self.sweep.cells
 
     @cached_property
     def varied(self) -> list[str]:
-        """The other quantities that the sweep varies; each combination of them has a map."""
+        """The quantities that the sweep varies besides `by` and `down`.
+
+        Each combination of their values has a map.
+        """
         return [name for name in SWEPT
                 if name not in (self.figure.by, self.figure.down, "uplink_kbps")
                 and len(self.values(name)) > 1]
 
     def combinations(self) -> Iterator[tuple[list[str], dict[Place, CellKey]]]:
-        """Each combination of the varied quantities, in words, and its cells by place."""
+        """Each combination of values of the varied quantities, in words, with its cells by place.
+        """
         for values in product(*map(self.values, self.varied)):
             wanted = dict(zip(self.varied, values))
             cells = {}
@@ -85,7 +91,7 @@ class Grid:
 
     def map(self, title: str, values: Mapping[Place, T | None],
             square: Callable[[T], Square]) -> SquareMap:
-        """A map with a square for each place that has a value."""
+        """A map with a square for each place that has a value. square: makes one of the value."""
         known = {place: square(value) for place, value in values.items() if value is not None}
         columns = self.values(self.figure.by)
         labels, _ = quantity(self.figure.by).ticks(columns)
@@ -96,22 +102,23 @@ class Grid:
 
     def table(self, title: str, values: Mapping[Place, T | None],
               text: Callable[[T], str]) -> Table:
-        """A table of a map's values, the first row at the top."""
-        across, known = quantity(self.figure.by), self.values(self.figure.by)
-        columns = [Column(plain(value), across.unit, is_text=True) for value in known]
+        """A table of a map's values, the first row at the top. text: writes a value."""
+        across = quantity(self.figure.by)
+        across_values = self.values(self.figure.by)
+        columns = [Column(plain(value), across.unit, is_text=True) for value in across_values]
         if self.figure.down:
             down = quantity(self.figure.down)
             columns.insert(0, Column(down.head, down.unit))
 
         rows = []
         for row in self.values(self.figure.down):
-            in_row = [values.get((value, row)) for value in known]
+            in_row = [values.get((column, row)) for column in across_values]
             texts = [None if value is None else text(value) for value in in_row]
             rows.append((plain(row), *texts) if self.figure.down else tuple(texts))
         return Table(f"{title}; {across.head} across", tuple(columns), tuple(rows))
 
-    def chart(self, maps: Sequence[SquareMap], foot: str, **more: Any) -> SquareChart:
-        """The chart of these maps; more: of SquareChart's fields."""
+    def chart(self, maps: Sequence[SquareMap], foot: str, **fields: Any) -> SquareChart:
+        """The chart of these maps. fields: further fields of SquareChart."""
         figure = self.figure
         _, x_label = quantity(figure.by).ticks(self.values(figure.by))
         rows, y_label = [""], ""
@@ -119,7 +126,7 @@ class Grid:
             rows, y_label = quantity(figure.down).ticks(self.values(figure.down))
         return SquareChart(
             figure.title, heading(self.records), foot, maps=tuple(maps), rows=tuple(rows),
-            x_label=x_label, y_label=y_label, **more)
+            x_label=x_label, y_label=y_label, **fields)
 
 
 def cell_difference(figure: Figure, cells: ByCell, cell: CellKey,
@@ -130,7 +137,7 @@ def cell_difference(figure: Figure, cells: ByCell, cell: CellKey,
 
 
 def mean_interval(values: Sequence[float]) -> Ends | None:
-    """95 % interval of the mean of one cell's values; None for a single value."""
+    """The 95 % interval of the mean of one cell's values; None for a single value."""
     if len(values) < 2:
         return None
     if len(set(values)) == 1:
@@ -142,14 +149,15 @@ def mean_interval(values: Sequence[float]) -> Ends | None:
 # What a larger window changes --------------------------------------------------------
 
 def improvements(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """A map for each larger window and each combination of what else the sweep varies.
+    """A map for each other window and each combination of what else the sweep varies.
 
-    [] where the sweep has no larger window.
+    [] where the sweep has the baseline only. Raises NoBars where a cell was not measured.
     """
-    grid, base = Grid.gather(analysis, figure), figure.baseline_initcwnd
+    grid = Grid.gather(analysis, figure)
+    base = figure.baseline_initcwnd
     metric = quantity(figure.metric)
-    larger = [window for window in grid.sweep.initcwnd if window != base]
-    all_maps = list(product(larger, grid.combinations()))
+    other_windows = [window for window in grid.sweep.initcwnd if window != base]
+    all_maps = list(product(other_windows, grid.combinations()))
     if not all_maps:
         return []
 
@@ -192,11 +200,12 @@ def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
     """The smallest and the largest improvement of each map, in words."""
     ranges = []
     for shown in maps:
-        known = [square for row in shown.rows for square in row if square is not None]
+        known = [square for square in chain.from_iterable(shown.rows) if square is not None]
         if known:
+            title = f"{shown.title}: " if shown.title else ""
             values = [square.value for square in known]
             percents = [square.percent for square in known]
-            ranges.append(f"{shown.title}{': ' if shown.title else ''}{format_brief(min(values))}"
+            ranges.append(f"{title}{format_brief(min(values))}"
                           f" to {metric.with_unit(format_brief(max(values)))} {metric.improved},"
                           f" {format_brief(min(percents))} to {format_brief(max(percents))} %")
     return f"{'. '.join(ranges) or NOTHING_COUNTS}."
@@ -206,23 +215,27 @@ def _range_of(metric: Quantity, maps: Sequence[SquareMap]) -> str:
 
 @dataclass(frozen=True)
 class SufficientWindow:
-    """The smallest window of one cell whose mean is within WITHIN_PERCENT of the best."""
+    """The smallest window of one cell whose mean is within WITHIN_PERCENT of the best one."""
 
     window: int
-    means: Mapping[int, float]  # of the metric, by window
+    means: Mapping[int, float]  # the metric's mean under each window
     excluded: int  # records that do not count
-    sign: int = 1  # −1 where more is better
+    sign: int = 1  # 1 where less of the metric is better, −1 where more is
 
     def improved_percent(self, baseline: int) -> float | None:
-        """The improvement against the baseline; None where the baseline has no mean."""
+        """How much better the window is than the baseline; None where the baseline has no mean."""
         if baseline not in self.means:
             return None
         return percent_of(self.means[baseline], self.means[self.window], self.sign)
 
 
 def sufficient_windows(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """A map of sufficient windows for each combination of what else the sweep varies."""
-    grid, metric = Grid.gather(analysis, figure), quantity(figure.metric)
+    """A map of sufficient windows for each combination of what else the sweep varies.
+
+    Raises NoBars where a cell was not measured.
+    """
+    grid = Grid.gather(analysis, figure)
+    metric = quantity(figure.metric)
     windows = sorted(grid.sweep.initcwnd)
     sufficient = {cell: sufficient_window(figure, grid.by_cell, cell, windows)
                   for cell in grid.cells}
@@ -251,8 +264,9 @@ def sufficient_windows(analysis: Analysis, figure: Figure) -> list[Finding]:
 
 def sufficient_window(figure: Figure, cells: ByCell, cell: CellKey,
                       windows: Sequence[int]) -> SufficientWindow | None:
-    """The sufficient window of a cell; None where no record of it counts."""
-    means, excluded = {}, 0
+    """The sufficient window of a cell; None where no record of the cell counts."""
+    means = {}
+    excluded = 0
     for window in windows:
         records = cells[cell, window]
         values = [value for _, value in counting(records, figure.metric)[0]]
@@ -264,8 +278,8 @@ def sufficient_window(figure: Figure, cells: ByCell, cell: CellKey,
 
     sign = sign_of(figure.metric)
     best = min(sign * mean for mean in means.values())
-    bound = best + WITHIN_PERCENT / 100 * abs(best)
-    smallest = min(window for window, mean in means.items() if sign * mean <= bound)
+    worst_sufficient = best + WITHIN_PERCENT / 100 * abs(best)
+    smallest = min(window for window, mean in means.items() if sign * mean <= worst_sufficient)
     return SufficientWindow(smallest, means, excluded, sign=sign)
 
 
@@ -289,10 +303,12 @@ def _all_cells(figure: Figure, varied: Sequence[str],
 
 
 def _needed(figure: Figure, sufficient: Sequence[SufficientWindow]) -> str:
-    """In how many cells the baseline is enough, and how many need the largest window."""
+    """A sentence on how many cells the baseline suffices for, and how many need the largest window.
+    """
     if not sufficient:
         return f"{NOTHING_COUNTS}."
-    base, largest = figure.baseline_initcwnd, max(max(cell.means) for cell in sufficient)
+    base = figure.baseline_initcwnd
+    largest = max(max(cell.means) for cell in sufficient)
     enough = sum(cell.window <= base for cell in sufficient)
     needed = sum(cell.window == largest for cell in sufficient)
     return (f"A window of {base} segments is enough in {enough} of {len(sufficient)} cells"
@@ -303,11 +319,15 @@ def _needed(figure: Figure, sufficient: Sequence[SufficientWindow]) -> str:
 # The metric under each window, by one quantity ---------------------------------------
 
 def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """A group of bars for each value of `by`, a bar for each window, with 95 % intervals."""
+    """A group of bars for each value of `by`, with a bar for each window and its 95 % interval.
+
+    Raises NoBars where a cell was not measured.
+    """
     grid = Grid.gather(analysis, figure)
-    by, metric, base = quantity(figure.by), quantity(figure.metric), figure.baseline_initcwnd
+    by, metric = quantity(figure.by), quantity(figure.metric)
+    base = figure.baseline_initcwnd
     windows = [base, *(window for window in grid.sweep.initcwnd if window != base)]
-    own = own_window(grid.records)
+    default_window = own_window(grid.records)
     values = [getattr(cell, figure.by) for cell in grid.cells]
     bars: list[Group] = []
     rows, parts = [], []
@@ -320,28 +340,32 @@ def groups(analysis: Analysis, figure: Figure) -> list[Finding]:
             row += _row(change, window == base)
             if change is not None:
                 mean = metric.with_unit(format_brief(change.experiment.value))
-                means.append(f"{mean} with {own or window}")
+                means.append(f"{mean} with {default_window or window}")
         rows.append(tuple(row))
         parts.append(f"{by.head} {plain(value)} {by.unit}: "
                      f"{', '.join(means) or 'nothing counts'}")
 
-    table = Table(figure.title, tuple(_group_columns(by, metric, windows, own)), tuple(rows))
+    columns = _group_columns(by, metric, windows, default_window)
+    table = Table(figure.title, tuple(columns), tuple(rows))
     bucket_names, axis = by.bucket_names(values)
     chart = GroupChart(
         figure.title, heading(grid.records), _foot(metric, bars), axis=axis, unit=metric.unit,
-        windows=tuple(windows), own_window=own, groups=tuple(zip(bucket_names, bars)),
+        windows=tuple(windows), own_window=default_window, groups=tuple(zip(bucket_names, bars)),
         measured=f"{metric.axis[0].lower()}{metric.axis[1:]}")
     return [Finding(figure.name, figure.title, tables=(table.without_empty(),),
                     sentence=f"{'; '.join(parts)}.", chart=chart)]
 
 
-def _group_columns(by: Quantity, metric: Quantity, windows: Sequence[int], own: str
+def _group_columns(by: Quantity, metric: Quantity, windows: Sequence[int], default_window: str
                    ) -> list[Column]:
-    """The columns under which each window has the values of _row. own: as own_window."""
+    """The column of `by`, and five columns for each window, whose cells _row() returns.
+
+    default_window: how to name the window that no route sets, else "".
+    """
     saved, unit = metric.improved, metric.unit
     columns = [Column(by.head, by.unit)]
     for window in windows:
-        head = f"IW {own}" if own else f"IW{window}"
+        head = f"IW {default_window}" if default_window else f"IW{window}"
         columns += [Column(head, unit, "mean"),
                     Column("95 % interval", f"{head}, {unit}" if unit else head, rank=2),
                     Column(saved, unit, f"with {window}"), Column(saved, "%", f"with {window}"),
@@ -350,7 +374,7 @@ def _group_columns(by: Quantity, metric: Quantity, windows: Sequence[int], own: 
 
 
 def _foot(metric: Quantity, bars: Sequence[Group]) -> str:
-    """What stands below the bars, in a sentence."""
+    """A sentence on the numbers below the bars."""
     if len(bars[0]) == 1:
         return "Below the bars: the mean."
     is_unsure = any(change is not None and change.is_unsure for group in bars for change in group)
@@ -361,23 +385,33 @@ def _foot(metric: Quantity, bars: Sequence[Group]) -> str:
 
 def _bar(figure: Figure, cells: ByCell, cell: CellKey,
          windows: tuple[int, int]) -> Difference | None:
-    """The second window against the first; the experiment also has the interval of its mean."""
+    """What the second window changes in a cell; None where no record counts.
+
+    The experiment has the interval of its mean, too. n and excluded are those of the second window.
+    """
     change = cell_difference(figure, cells, cell, windows)
     if change is None:
         return None
-    own, excluded = counting(cells[cell, windows[1]], figure.metric)
-    values = [value for _, value in own]
+    numbered, excluded = counting(cells[cell, windows[1]], figure.metric)
+    values = [value for _, value in numbered]
     mean = Estimate(change.experiment.value, mean_interval(values), len(values))
     return replace(change, n=len(values), excluded=excluded, experiment=mean)
 
 
 def _row(change: Difference | None, is_base: bool) -> tuple[Cell, ...]:
-    """The cells of one window: its mean, and the improvement, each with its interval."""
+    """The five cells of one window: its mean with the interval, and the improvement with its own.
+
+    The improvement has a value in the metric's unit and one in percent. The baseline has none.
+    """
     if change is None:
         return (None, "", "", "", "")
-    own, ends = change.experiment, change.absolute.interval
-    mean = (own.value, interval(own.interval) if is_wide(own.interval) else "")
+    mean = (change.experiment.value, _wide_interval(change.experiment.interval))
     if is_base:
         return (*mean, "", "", "")
     return (*mean, change.absolute.value, change.percent.value,
-            interval(ends) if is_wide(ends) else "")
+            _wide_interval(change.absolute.interval))
+
+
+def _wide_interval(ends: Ends | None) -> Cell:
+    """The cell of an interval; "" where it would print as a single value."""
+    return interval(ends) if is_wide(ends) else ""

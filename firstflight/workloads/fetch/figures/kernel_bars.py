@@ -1,5 +1,4 @@
-"""Figures of kernels: a bar for each kernel and what is set in its modules, with published values.
-"""
+"""Figures of kernels: a bar for each kernel and its module's parameters, with published values."""
 
 from __future__ import annotations
 
@@ -23,24 +22,28 @@ from firstflight.workloads.fetch.scenario.scenario import Figure
 from firstflight.workloads.fetch.scenario.sweep import CellKey, Value
 
 LOST_HEAD = "lost segments"
-ASIDE = 0.6  # of the distance between bars, before the first and behind the last
-_COLOUR = 2  # of the bars
+# From the middle of the first and the last bar to the ends of the axis, as a part of the distance
+# between bars.
+ASIDE = 0.6
+_COLOUR = 2  # the bars' (Line.look)
 
 
 @dataclass(frozen=True)
 class KernelBar:
-    """One cell: its kernel, and the means of the figure's metric and of the segments lost."""
+    """One cell: its kernel, and the means of the figure's metric and of lost segments."""
 
     cell: CellKey
-    value: float | None  # None where no record counts
-    lost: float | None
-    published: float | None  # None where nothing was published
+    # Two means; None where no record counts.
+    value: float | None  # of the figure's metric
+    lost: float | None  # of lost segments
+    # What was published of them; None where nothing was.
+    published: float | None
     published_lost: float | None
-    skipped: bool  # whether its trials were skipped, as without their kernel
+    skipped: bool  # whether all trials were skipped, such as without the kernel installed
 
     @property
     def label(self) -> str:
-        """The kernel, and what is set in its modules, without the names of these."""
+        """The kernel, and the parameters set in its modules, without the modules' names."""
         words = [self.cell.kernel]
         if self.cell.module_parameter != default("module_parameter"):
             words += [parameter.partition(".")[2]
@@ -54,11 +57,12 @@ Bars = dict[Value, list[KernelBar]]  # by the value of `by`
 
 
 def kernels(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """Two plots for each value of `by`: the metric, and the segments that were lost.
+    """A figure with two plots for each value of `by`: the metric, and lost segments.
 
     Raises NoBars where cells are missing, or all trials were skipped.
     """
-    sweep, window = analysis.scenario.sweep(figure.sweep), figure.baseline_initcwnd
+    sweep = analysis.scenario.sweep(figure.sweep)
+    window = figure.baseline_initcwnd
     records, cells = by_cell(analysis.scenario, figure, [window], analysis.records)
     chosen = [record for record in records if record.trial.initcwnd == window]
     if all(record.was_skipped for record in chosen):
@@ -75,9 +79,10 @@ def kernels(analysis: Analysis, figure: Figure) -> list[Finding]:
 
 def _bar(figure: Figure, cell: CellKey, records: Sequence[Record],
          levels: Mapping[tuple[str, str], float]) -> KernelBar:
-    """The bar of a cell. levels: the published ones, by panel and kernel."""
+    """The bar of a cell. levels: the published values, by panel and kernel."""
     counting = [record for record in records if record.counts]
-    by, kernel = getattr(cell, figure.by), kernel_words(cell)
+    by = getattr(cell, figure.by)
+    kernel = kernel_words(cell)
     return KernelBar(
         cell, value=mean(counting, figure.metric), lost=mean(counting, LOST),
         published=levels.get((panel_of(figure.metric, by), kernel)),
@@ -99,8 +104,9 @@ def _table(figure: Figure, bars: Bars) -> Table:
 
 
 def _sentence(figure: Figure, bars: Bars) -> str:
-    """The metric and the losses of each kernel, with what was published of it."""
-    metric, sentences = quantity(figure.metric), []
+    """The metric and the losses of each kernel, with the published ones, in sentences."""
+    metric = quantity(figure.metric)
+    sentences = []
     for value, of_value in bars.items():
         parts = []
         for bar in of_value:
@@ -117,12 +123,14 @@ def _sentence(figure: Figure, bars: Bars) -> str:
 
 
 def _published(known: float | None) -> str:
+    """A published value in words; "" where nothing was published."""
     return "" if known is None else f" (published {plain(known)})"
 
 
 def _chart(figure: Figure, bars: Bars, records: Sequence[Record]) -> LineChart:
     """Two plots for each value of `by`, the metric above the lost segments."""
-    metric, plots = quantity(figure.metric), []
+    metric = quantity(figure.metric)
+    plots = []
     for value, of_value in bars.items():
         ticks = tuple((float(place), bar.label) for place, bar in enumerate(of_value))
         ends = -ASIDE, len(ticks) - 1 + ASIDE
@@ -137,13 +145,13 @@ def _chart(figure: Figure, bars: Bars, records: Sequence[Record]) -> LineChart:
 
 
 def _lines(measured: Sequence[float | None], known: Sequence[float | None]) -> tuple[Line, ...]:
-    """The bars, and the diamonds of what was published."""
+    """The series of bars, and of diamonds for published values if there are any."""
     bars = Line("measured", *_points(measured), look=_COLOUR, style="bars")
     diamonds = Line("published", *_points(known), style="published")
     return (bars, diamonds) if diamonds.x else (bars,)
 
 
 def _points(values: Sequence[float | None]) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """The places and the values of those that are known."""
+    """The places and the values of all values but None."""
     places = [place for place, value in enumerate(values) if value is not None]
     return tuple(map(float, places)), tuple(value for value in values if value is not None)

@@ -1,4 +1,4 @@
-"""What another guest kernel, or another parameter of its modules, changed in each cell."""
+"""What another guest kernel, or a parameter of its modules, changes in each cell."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from firstflight.workloads.fetch.scenario.varied_parameters import (requested_co
 
 
 def kernel_changes(cells: Iterable[CellSetting]) -> list[WindowChange]:
-    """Every kernel of a cell against the first that counts there, in the order of the cells."""
+    """Every kernel of a cell against the cell's first kernel with a record that counts."""
     counting = [cell for cell in cells if cell.total_ms is not None]
     kernels = {(cell.requested.kernel, cell.requested.module_parameter) for cell in counting}
     if len(kernels) < 2:
@@ -31,11 +31,11 @@ def kernel_changes(cells: Iterable[CellSetting]) -> list[WindowChange]:
 
 def kernel_answer(changes: Sequence[WindowChange]) -> str:
     """A sentence for each pair of kernels: its largest differences, and how many there are."""
-    named = []
+    named_changes = []
     for pair, of_pair in grouped(changes, kernel_pair).items():
-        named += [of_kernels.KernelChange(pair, _place(change, of_pair), change.saved)
-                  for change in of_pair]
-    return of_kernels.kernel_answer(named)
+        named_changes += [of_kernels.KernelChange(pair, _name_cell(change, of_pair), change.saved)
+                          for change in of_pair]
+    return of_kernels.kernel_answer(named_changes)
 
 
 def kernel_pair(change: WindowChange) -> str:
@@ -43,20 +43,22 @@ def kernel_pair(change: WindowChange) -> str:
     return pair_words(change.base.requested, change.experiment.requested)
 
 
-def _place(change: WindowChange, changes: Sequence[WindowChange]) -> str:
-    """What distinguishes a cell from the others, in words; "" for the only one."""
+def _name_cell(change: WindowChange, changes: Sequence[WindowChange]) -> str:
+    """What distinguishes the cell of a change from those of the others, in words; "" for one cell.
+    """
     if len(changes) < 2:
         return ""
-    requested, others = change.base.requested, [other.base.requested for other in changes]
-    words = [word for word in setting_words(requested, others, differing=True)
+    requested = change.base.requested
+    of_all = [compared.base.requested for compared in changes]
+    words = [word for word in setting_words(requested, of_all, differing=True)
              if not word.startswith(("kernel ", "module parameter "))]
-    if len({other.initcwnd for other in others}) > 1:
+    if len({trial.initcwnd for trial in of_all}) > 1:
         words.append(f"IW {requested.initcwnd}")
     return ", ".join(words)
 
 
 def kernels_table(changes: Sequence[WindowChange], most: int) -> Table:
-    """A row for each comparison; of more than `most` those with the largest effect."""
+    """A row for each comparison; of more than `most`, for those with the largest effect."""
     shown = largest_changes(changes, most)
     requested = requested_columns([change.base.requested for change in changes], without=KERNEL)
     columns = (*(column for column, _ in requested),
@@ -69,9 +71,10 @@ def kernels_table(changes: Sequence[WindowChange], most: int) -> Table:
 
     rows = []
     for change in shown:
-        own = [show(change.base.requested) for _, show in requested]
-        saved, base, experiment = change.saved, change.base.counting, change.experiment.counting
-        rows.append((*own, kernel_pair(change), saved.base.value, saved.experiment.value,
+        cells = [show(change.base.requested) for _, show in requested]
+        saved = change.saved
+        base, experiment = change.base.counting, change.experiment.counting
+        rows.append((*cells, kernel_pair(change), saved.base.value, saved.experiment.value,
                      saved.absolute, saved.percent.value, f"{len(base)}, {len(experiment)}",
                      mean(base, "retransmissions"), mean(experiment, "retransmissions")))
 

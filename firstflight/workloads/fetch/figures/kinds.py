@@ -1,4 +1,4 @@
-"""The figures of a run, by their kinds (workloads.fetch.scenario.figures)."""
+"""Makes the figures of a run, by their kinds (workloads.fetch.scenario.figures)."""
 
 from __future__ import annotations
 
@@ -29,7 +29,8 @@ MAKERS: dict[str, Maker[Analysis, Figure]] = {
     "steps": steps.steps,
     "levels": steps.levels,
     "kernels": kernel_bars.kernels}
-# The bars of a sweep's records. is_whole: whether the whole scenario was measured.
+# Makes the bars of a figure from the records of a run. The bool says whether the whole scenario was
+# measured.
 BarMaker = Callable[[Scenario, Figure, Sequence[Record], bool], BarFigure]
 BARS_OF_SWEEP: dict[str, BarMaker] = {
     "improvement": swept_bars.improvement,
@@ -39,9 +40,9 @@ BARS_OF_SWEEP: dict[str, BarMaker] = {
 
 def bar_figures(scenario: Scenario, records: Sequence[Record], is_whole: bool = True
                 ) -> tuple[dict[str, BarFigure], dict[str, str]]:
-    """Figures of bars by name, not yet judged; and for the names without bars the reason.
+    """Figures of bars by name, and by name why other figures have no bars.
 
-    In a part of a scenario, a figure has the bars that were measured.
+    The bars are not judged yet. In a part of a scenario, a figure has the bars that were measured.
     """
     made: dict[str, BarFigure] = {}
     missing: dict[str, str] = {}
@@ -63,21 +64,23 @@ def bar_figures(scenario: Scenario, records: Sequence[Record], is_whole: bool = 
 
 def under_measured_windows(scenario: Scenario, records: Sequence[Record],
                            is_whole: bool) -> Scenario:
-    """The scenario with the windows that a run measured in place of its own.
+    """The scenario with the windows that a run measured instead of those in its file.
 
-    A figure of two windows becomes several: each further measured window against the first.
-    Published values and claims stay with their own two windows.
+    A figure of two windows becomes several: each further measured window against the first one.
+    Published values and claims stay with the two windows for which they were published.
     """
     measured = tuple(dict.fromkeys(record.trial.initcwnd for record in records))
     lists = [sweep.initcwnd for sweep in scenario.sweeps]
     if scenario.drawn is not None:
         lists += [population.initcwnd for population in scenario.drawn.populations]
-    own = {window for windows in lists for window in windows}
-    if not measured or own == {*measured} or is_whole and own > {*measured}:
+    in_file = {window for windows in lists for window in windows}
+    is_unchanged = in_file == {*measured} or (is_whole and in_file > {*measured})
+    if not measured or is_unchanged:
         return scenario
 
     figures = [made for figure in scenario.figures for made in _under(figure, measured)]
-    # Of figures that compare the same, the first stays; those of the scenario's own windows first.
+    # Several figures may compare the same now: one of them stays, if possible one that compares the
+    # windows of the file.
     name_of: dict[Figure, str] = {}
     for figure in sorted(figures, key=lambda figure: figure.other_windows):
         compared = replace(figure, name="", title="", published="", panel="", held_out=False,
@@ -91,7 +94,11 @@ def under_measured_windows(scenario: Scenario, records: Sequence[Record],
 
 
 def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
-    """A figure for the first window with each other one; or one figure of all windows."""
+    """The figures that a figure becomes under the measured windows.
+
+    A figure of two windows becomes one for each pair of the first measured window and another one.
+    A figure of all windows stays one.
+    """
     base, experiment = figure.baseline_initcwnd, figure.experiment_initcwnd
     first, *others = measured
     if not FIGURES[figure.kind].is_of_pairs:
@@ -110,12 +117,12 @@ def _under(figure: Figure, measured: Sequence[int]) -> Iterator[Figure]:
 
 
 def _with_windows(title: str, windows: Mapping[int, int]) -> str:
-    """A title with other windows where it has "IW 3"; windows: the new ones, by the old ones."""
-    def renamed(match: re.Match[str]) -> str:
+    """The title with other windows where it has "IW 3". windows: the new ones by the old ones."""
+    def new_window(match: re.Match[str]) -> str:
         window = int(match[0])
         return str(windows.get(window, window))
 
-    return re.sub(r"(?<=\bIW )\d+", renamed, title)
+    return re.sub(r"(?<=\bIW )\d+", new_window, title)
 
 
 def figures(analysis: Analysis) -> list[tuple[Figure, Sequence[Finding]]]:
@@ -132,7 +139,8 @@ def figures(analysis: Analysis) -> list[tuple[Figure, Sequence[Finding]]]:
 def shows_all(figure: Figure, drawn: Mapping[str, BarFigure]) -> bool:
     """Whether a figure shows everything that was measured, so that no table of cells is needed.
 
-    drawn: the figures of bars that could be made.
+    drawn: the figures of bars that could be made, by name.
     """
     kind = FIGURES[figure.kind]
-    return kind.expects == OF_TRIALS or kind.expects == OF_BARS and figure.name in drawn
+    has_bars = kind.expects == OF_BARS and figure.name in drawn
+    return kind.expects == OF_TRIALS or has_bars

@@ -1,4 +1,4 @@
-"""Published raw values of single cells, next to ours (the [raw] of a scenario)."""
+"""Compares published raw values of single cells with ours (the table [raw] of a scenario)."""
 
 from __future__ import annotations
 
@@ -28,10 +28,11 @@ class PublishedCell:
     rtt_ms: float
     bandwidth_kbps: float
     n: int  # records that count
-    measured_ms: float | None  # their mean
+    measured_ms: float | None  # the mean of these records
     published_ms: float
-    comparable_ms: float | None  # less the extra round trips that it includes; None with a defect
-    mark: str  # of its defect; "" for none
+    # The published value without the extra round trips that it includes; None with a defect.
+    comparable_ms: float | None
+    mark: str  # the mark of the value's defect; "" for none
 
 
 @dataclass(frozen=True)
@@ -39,15 +40,18 @@ class PublishedCells:
     """All published raw values."""
 
     raw: Raw
-    rows: Sequence[PublishedCell]  # in the order of their file
+    rows: Sequence[PublishedCell]  # in the order of the published file
     of_trial: Mapping[Trial, PublishedCell]  # the row of each trial
 
     def explain_marks(self, rows: Iterable[PublishedCell]) -> list[str]:
-        """Notes on the marks of these rows, and on the round trips that published times include."""
-        used = {row.mark for row in rows}
+        """Notes on the marks of these rows, and on the round trips that published times include.
+
+        [] for no row.
+        """
+        marks = {row.mark for row in rows}
         lines = [f"{defect.mark}: {defect.why}" for defect in self.raw.defects
-                 if defect.mark in used]
-        if used and self.raw.extra_rtts:
+                 if defect.mark in marks]
+        if marks and self.raw.extra_rtts:
             lines.append(f"The published times include {plain(self.raw.extra_rtts)} RTT more:"
                          f" {self.raw.extra_why}.")
         return lines
@@ -62,16 +66,17 @@ def published_cells(scenario: Scenario, records: Sequence[Record]) -> PublishedC
 
 
 def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> PublishedCells:
-    """Each published value next to the mean of its cell. Raises NoBars."""
-    of_raw = Cells(of_sweep(scenario.sweep(raw.sweep), records))
-    by_cell = of_raw.by("initcwnd", "rtt_ms", "bandwidth_kbps")
+    """Each published value with the mean of its cell. Raises NoBars where records mix clients."""
+    measured_cells = Cells(of_sweep(scenario.sweep(raw.sweep), records))
+    by_cell = measured_cells.by("initcwnd", "rtt_ms", "bandwidth_kbps")
     rows: list[PublishedCell] = []
     of_trial: dict[Trial, PublishedCell] = {}
     for fetch in published.fetches(raw.file):
         cell = by_cell.get((fetch.initcwnd, fetch.rtt_ms, fetch.bandwidth_kbps))
-        own = cell.records if cell else ()
-        measured, _ = counting(own, raw.metric)
+        records_of_cell = cell.records if cell else ()
+        measured, _ = counting(records_of_cell, raw.metric)
         values = [value for _, value in measured]
+        # The last defect that a value has is the one that is marked.
         mark = next((defect.mark for defect in reversed(raw.defects)
                      if bucket_value(defect.by, fetch) in defect.values), "")
         comparable_ms = None if mark else fetch.total_ms - raw.extra_rtts * fetch.rtt_ms
@@ -81,12 +86,12 @@ def _compared(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Publis
             measured_ms=sum(values) / len(values) if values else None,
             published_ms=fetch.total_ms, comparable_ms=comparable_ms, mark=mark)
         rows.append(row)
-        of_trial.update((record.trial, row) for record in own)
+        of_trial.update((record.trial, row) for record in records_of_cell)
     return PublishedCells(raw, rows, of_trial)
 
 
 def finding(scenario: Scenario, raw: Raw, records: Sequence[Record]) -> Finding:
-    """Tables of measured / published ms, one for each window: RTT down, bandwidth across."""
+    """A table for each window: measured / published ms by RTT (rows) and bandwidth (columns)."""
     try:
         cells = _compared(scenario, raw, records)
     except NoBars as error:

@@ -1,7 +1,7 @@
 """Recovery: what a larger window gains under random loss beyond what it gains without loss.
 
-The bars of such a figure are loss rates. Each is compared with the lossless bar. Other figures, and
-the lossless bar itself, have no such gain.
+The bars of such a figure are loss rates. Each bar is compared with the lossless one. In all other
+figures no bar has such a gain, nor has the lossless bar.
 """
 
 from __future__ import annotations
@@ -24,26 +24,33 @@ HELPS, HARMS = "helps", "harms"
 
 def improvement_by_loss(scenario: Scenario, figure: Figure, records: Sequence[Record],
                         is_whole: bool = True) -> BarFigure:
-    """The bars of an improvement figure by loss rate. Raises NoBars, as `improvement`."""
+    """The bars of an improvement figure by loss rate. Raises NoBars, as improvement() does."""
     return replace(improvement(scenario, figure, records, is_whole), is_of_loss=True)
 
 
 def beyond_lossless(bar_figure: BarFigure, bar: Bar) -> Estimate | None:
-    """The improvement less that of the lossless network, in the metric's unit.
+    """The bar's improvement less that of the lossless bar, in the metric's unit.
 
-    None also where there is no lossless bar, or no interval.
+    None for the lossless bar, for figures that are not by loss rate, and where there is no lossless
+    bar or no interval.
     """
     lossless = next((other for other in bar_figure.bars if other.value == 0), bar)
-    own, without = bar.difference.absolute.value, lossless.difference.absolute.value
-    ends = bar.difference.absolute.interval
-    if not bar_figure.is_of_loss or lossless.value == bar.value or ends is None:
+    interval = bar.difference.absolute.interval
+    if not bar_figure.is_of_loss or lossless.value == bar.value or interval is None:
         return None
-    return Estimate(own - without, (ends[0] - without, ends[1] - without))
+    without_loss = lossless.difference.absolute.value
+    low, high = interval
+    return Estimate(bar.difference.absolute.value - without_loss,
+                    (low - without_loss, high - without_loss))
 
 
 def effect(bar_figure: BarFigure, bar: Bar) -> str:
-    """Whether the window helps or harms recovery, by the 95 % interval; "" without such a gain."""
-    if (beyond := beyond_lossless(bar_figure, bar)) is None:
+    """What the window does to recovery, by the 95 % interval: HELPS, HARMS or UNDECIDED.
+
+    "" for a bar without a gain beyond the lossless one.
+    """
+    beyond = beyond_lossless(bar_figure, bar)
+    if beyond is None:
         return ""
     if bar.difference.draws < LEAST_DRAWS:
         return UNDECIDED
@@ -51,25 +58,27 @@ def effect(bar_figure: BarFigure, bar: Bar) -> str:
 
 
 def sentence_of_figure(bar_figure: BarFigure) -> list[str]:
-    """A sentence on what each bar gains beyond the lossless one; [] where none does."""
-    metric, parts = bar_figure.metric, []
+    """A sentence on what each bar gains beyond the lossless one; [] where no bar has a gain."""
+    metric = bar_figure.metric
+    parts = []
     for bar in bar_figure.bars:
         beyond = beyond_lossless(bar_figure, bar)
         if beyond is not None:
-            parts.append(f"{format_brief(beyond.value)} {metric.unit} at {bar_figure.named(bar)}"
+            parts.append(f"{format_brief(beyond.value)} {metric.unit} at {bar_figure.name_of(bar)}"
                          f" ({format_interval(beyond.interval)}, {effect(bar_figure, bar)})")
     if not parts:
         return []
     return [f"Beyond what is {metric.improved} without loss: {'; '.join(parts)}."]
 
 
-# The legend of lines_above.
+# The legend of what lines_above() writes.
 ABOVE_LOSS = "beyond the lossless bar: what the window does, and the 95 % interval"
 
 
 def lines_above(bar_figure: BarFigure, bar: Bar) -> tuple[str, str]:
-    """Two lines above a bar: the gain with its effect, and the interval."""
-    beyond, unit = beyond_lossless(bar_figure, bar), bar_figure.metric.unit
+    """Two lines above a bar: its gain with the effect, and the interval. Both may be ""."""
+    beyond = beyond_lossless(bar_figure, bar)
+    unit = bar_figure.metric.unit
     if beyond is None or beyond.interval is None:
         return "", ""
     low, high = beyond.interval
@@ -78,7 +87,7 @@ def lines_above(bar_figure: BarFigure, bar: Bar) -> tuple[str, str]:
 
 
 def sentence_of_run(bar_figures: Sequence[BarFigure]) -> list[str]:
-    """Whether a larger window helps or harms under random loss, beyond what it gains anyway."""
+    """A sentence on how often a larger window gains more, or less, under random loss; or []."""
     effects = [effect(bar_figure, bar) for bar_figure in bar_figures for bar in bar_figure.bars]
     counts = Counter(filter(None, effects))
     if not counts:

@@ -127,7 +127,7 @@ def _largest_deviations(bar_figures: Iterable[BarFigure]) -> list[str]:
         unit = bar_figure.metric.unit
         if published > 0 and ours > 0:
             ratios.append((ours / published,
-                           f"{bar_figure.by.head} {bar_figure.named(bar)}: {format_brief(ours)}"
+                           f"{bar_figure.by.head} {bar_figure.name_of(bar)}: {format_brief(ours)}"
                            f" {unit} here, {format_brief(published)} {unit} published"))
     if not ratios:
         return []
@@ -207,7 +207,7 @@ def _range_of_bars(bar_figure: BarFigure) -> str:
         return bar.difference.absolute.value
 
     low, high = min(bars, key=saved), max(bars, key=saved)
-    ends = dict.fromkeys(f"{format_brief(saved(end))} {metric.unit} (at {bar_figure.named(end)})"
+    ends = dict.fromkeys(f"{format_brief(saved(end))} {metric.unit} (at {bar_figure.name_of(end)})"
                          for end in (low, high))
     verb = "gain" if metric.more_is_better else "save"
     percents = format_range([bar.difference.percent.value for bar in bars], "%")

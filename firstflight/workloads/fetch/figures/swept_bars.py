@@ -1,7 +1,7 @@
-"""The bars of a sweep's figures, computed from its records.
+"""Computes the bars of a sweep's figures from its records.
 
-Only a record that counts (its transfer succeeded and its verdict is pass) enters a number. All
-others are counted as excluded.
+Only a record that counts enters a number: its transfer succeeded and its verdict is pass. All other
+records are counted as excluded.
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ class CellRows:
     """The values of one cell that count, under two windows, and what was excluded."""
 
     weight: float
-    rows: Rows  # empty unless both windows have values; a row's unit is its repeat with its seed
+    # Empty unless both windows have values. The unit of a row is its repeat with its seed.
+    rows: Rows
     excluded: Excluded
-    lossless: bool
+    lossless: bool  # whether chance plays no part in the cell
 
     def under(self, initcwnd: int) -> list[float]:
         """The values under a window."""
@@ -43,27 +44,31 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record],
                 is_whole: bool = True) -> BarFigure:
     """The bars of one improvement figure.
 
-    A bar is the mean over its cells, weighted by the shares of the other axis. A cell without a
-    record that counts loses its weight to the others; `cells` and `excluded` show it. Raises NoBars
-    where a cell was not measured at all, or no record of a bar counts. A part of a scenario has the
-    bars whose cells were all measured.
+    A bar is the mean over its cells, weighted by the shares of the other axis. If no record of a
+    cell counts, the other cells have all the weight, and the bar's cells and excluded show it. A
+    part of a scenario has the bars whose cells were all measured. Raises NoBars where a cell was
+    not measured at all, or no record of a bar counts.
     """
     windows = (figure.baseline_initcwnd, figure.experiment_initcwnd)
     chosen, cells = by_cell(scenario, figure, windows, records, is_whole)
-    axis, known = scenario.axis_of(figure), published_bars(figure)
+    axis = scenario.axis_of(figure)
+    known = published_bars(figure)
     bars = []
     rows_by_cell: dict[CellKey, CellRows] = {}
     weighted_rows: list[tuple[CellRows, float]] = []
     for value, weighted in zip(axis.values, weighted_cells(scenario, figure, axis)):
         needed = product((cell for cell, _ in weighted), windows)
-        if not is_whole and any(place not in cells for place in needed):
+        if not is_whole and any(cell_and_window not in cells for cell_and_window in needed):
             continue
         in_bar = []
         for cell, weight in weighted:
             rows_by_cell[cell] = rows_of(figure, cells, cell, weight=weight, windows=windows)
             in_bar.append(rows_by_cell[cell])
         bars.append(_bar(figure, axis, value, cells=in_bar, windows=windows, known=known))
-        share, total = axis.share_percent(value) or 1.0, sum(cell.weight for cell in in_bar)
+
+        # Shares of all responses: the bar's, of which each cell has its part.
+        share = axis.share_percent(value) or 1.0
+        total = sum(cell.weight for cell in in_bar)
         weighted_rows += [(rows, share * rows.weight / total) for rows in in_bar]
     if not bars:
         raise NoBars("no bucket was measured in all of its cells")
@@ -78,9 +83,9 @@ def improvement(scenario: Scenario, figure: Figure, records: Sequence[Record],
 
 def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
                  is_whole: bool = True) -> BarFigure:
-    """The bars of a figure of values against windows: each window against the baseline's.
+    """The bars of a figure with a bar for each window, which is compared with the baseline.
 
-    n counts a window's own fetches. Raises as `improvement`.
+    A bar's n counts the fetches under its window. Raises NoBars, as improvement() does.
     """
     sweep = scenario.sweep(figure.sweep)
     measured = {record.trial.initcwnd for record in records}
@@ -89,14 +94,15 @@ def window_sweep(scenario: Scenario, figure: Figure, records: Sequence[Record],
 
     chosen, cells = by_cell(scenario, figure, windows, records)
     (cell,) = sweep.cells
-    axis, known = scenario.axis_of(figure), published_bars(figure)
+    axis = scenario.axis_of(figure)
+    known = published_bars(figure)
     bars, samples = [], []
     for initcwnd in windows:
-        against = figure.baseline_initcwnd, initcwnd
-        rows = rows_of(figure, cells, cell, weight=1.0, windows=against)
-        bar = _bar(figure, axis, initcwnd, cells=[rows], windows=against, known=known)
-        own, excluded = counting(cells[cell, initcwnd], figure.metric)
-        change = replace(bar.difference, n=len(own), excluded=excluded)
+        pair = figure.baseline_initcwnd, initcwnd
+        rows = rows_of(figure, cells, cell, weight=1.0, windows=pair)
+        bar = _bar(figure, axis, initcwnd, cells=[rows], windows=pair, known=known)
+        values, excluded = counting(cells[cell, initcwnd], figure.metric)
+        change = replace(bar.difference, n=len(values), excluded=excluded)
         bars.append(replace(bar, difference=change))
         samples.append(_sample(initcwnd, [(rows, 1.0)]))
 
@@ -116,13 +122,14 @@ def _remarks(cells: ByCell, windows: Sequence[int]) -> tuple[str, ...]:
 
 
 def _sample(initcwnd: int, cells: Sequence[tuple[CellRows, float]]) -> Sample:
-    """All values under one window; the repeats of a cell share its weight."""
+    """All values under one window. The repeats of a cell share the cell's weight."""
     values: list[float] = []
     weights: list[float] = []
     for cell, weight in cells:
         of_cell = cell.under(initcwnd)
         values += of_cell
-        weights += [weight / len(of_cell)] * len(of_cell) if of_cell else []
+        if of_cell:
+            weights += [weight / len(of_cell)] * len(of_cell)
     return Sample(initcwnd, values, weights)
 
 
@@ -130,13 +137,15 @@ def _sample(initcwnd: int, cells: Sequence[tuple[CellRows, float]]) -> Sample:
 
 def rows_of(figure: Figure, cells: ByCell, cell: CellKey, weight: float,
             windows: tuple[int, int]) -> CellRows:
-    """One cell under two windows, which may be the same."""
-    excluded, sides, is_drawn = Excluded(), [], False
+    """The rows of one cell under two windows, which may be the same."""
+    excluded = Excluded()
+    sides = []  # the rows under each window
+    is_drawn = False
     for initcwnd in dict.fromkeys(windows):
         records = cells[cell, initcwnd]
         is_drawn |= any(record.trial.drawn_rtt_ms is not None for record in records)
-        values, without = counting(records, figure.metric)
-        excluded += without
+        values, excluded_here = counting(records, figure.metric)
+        excluded += excluded_here
         sides.append([Row(cell, initcwnd, unit, weight=weight, value=value)
                       for unit, value in values])
 
@@ -150,9 +159,10 @@ def rows_of(figure: Figure, cells: ByCell, cell: CellKey, weight: float,
 
 def counting(records: Iterable[Record],
              metric: str) -> tuple[list[tuple[tuple[int, int], float]], Excluded]:
-    """The metric of the records that count, with repeat and seed; and the excluded records.
+    """The values of the records that count, and how many records are excluded.
 
-    Sorted, so that resampling does not depend on which guest finished first.
+    Each value follows its repeat and seed. They are sorted, so that resampling does not depend on
+    which guest finished first.
     """
     values: list[tuple[tuple[int, int], float]] = []
     excluded = Excluded()
@@ -174,7 +184,7 @@ def counting(records: Iterable[Record],
 
 def difference_of(figure: Figure, cells: Sequence[CellRows],
                   windows: tuple[int, int]) -> Difference | None:
-    """What the second window changes over some cells; None where no record of them counts."""
+    """What the second window changes in the mean of these cells; None where no record counts."""
     used = [cell for cell in cells if cell.rows and cell.weight > 0]
     if not used:
         return None
@@ -189,8 +199,12 @@ def difference_of(figure: Figure, cells: Sequence[CellRows],
 
 def _bar(figure: Figure, axis: Axis, value: Value, cells: Sequence[CellRows],
          windows: tuple[int, int], known: Mapping[str, Published]) -> Bar:
-    """The weighted mean of a bar's cells. Raises NoBars where no record of them counts."""
-    label, change = axis.label(value), difference_of(figure, cells, windows)
+    """The bar of one value of the axis: the weighted mean of its cells.
+
+    known: the published bars, by label. Raises NoBars where no record of the cells counts.
+    """
+    label = axis.label(value)
+    change = difference_of(figure, cells, windows)
     if change is None:
         excluded = sum((cell.excluded for cell in cells), Excluded())
         raise NoBars(f"no record of bucket {label} counts ({excluded}); see"

@@ -1,4 +1,4 @@
-"""Timelines of a run's kept captures: what was sent, acknowledged, lost and retransmitted."""
+"""Makes timelines of kept captures: what was sent, acknowledged, lost and retransmitted."""
 
 from __future__ import annotations
 
@@ -27,20 +27,20 @@ from firstflight.workloads.fetch.scenario.scenario import Figure
 from firstflight.workloads.fetch.scenario.varied_parameters import setting_words
 from firstflight.workloads.fetch.trial import Trial
 
-# Of a trial, in each title.
+# Parameters that each title names.
 IN_TITLE = ("rtt_ms", "bandwidth_kbps", "response_bytes", "chain_bytes")
-ROOM_MS, ROOM_BYTES = 1.03, 1.05  # the axes end at this multiple of the last packet's values
+ROOM_MS, ROOM_BYTES = 1.03, 1.05  # the axes end at these multiples of the last packet's values
 
-CapturedTrial = tuple[Record, Exchange]  # a record, and the exchange in its two captures
+CapturedTrial = tuple[Record, Exchange]  # a record with the packets of its two captures
 
 
 def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
-    """Timelines of two trials with captures in the run's `folder` that are compared.
+    """Timelines of two trials with captures in the run's `folder`, the smaller window first.
 
-    They differ in the window only: the two that it changed most (by_effect), the smaller window
-    first. Where no two such trials have captures, in something else than RTT, bandwidth and sizes,
-    such as the queueing discipline or the kernel. A single timeline where there is no such pair
-    either, () where no trial has captures.
+    The two trials differ in the window only. Of several such pairs, it is the one whose times
+    differ most (by_effect). Where there is no such pair, the two trials differ in another
+    parameter, such as the queueing discipline or the kernel, but not in RTT, bandwidth or sizes.
+    Without any pair there is a single timeline, and without captures none.
     """
     names = {path.name for path in (folder / CAPTURES).glob("*.pcap")}
     captured = [record for record in records
@@ -50,9 +50,11 @@ def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
     if first is None:
         return ()
 
-    others = [record for record in ordered if record.trial != first[0].trial]
-    other_window = [record for record in others if _alike(record.trial) == _alike(first[0].trial)]
-    candidates = [*other_window, *_by_setting(first[0], others)]
+    first_record, _ = first
+    others = [record for record in ordered if record.trial != first_record.trial]
+    under_other_windows = [record for record in others if _without_window(record.trial)
+                           == _without_window(first_record.trial)]
+    candidates = [*under_other_windows, *_with_one_difference(first_record, others)]
     second = next(_readable(candidates, folder), None)
     chosen = [first, second] if second else [first]
     chosen.sort(key=lambda captured: captured[0].trial.initcwnd)
@@ -60,27 +62,30 @@ def timelines(records: Sequence[Record], folder: Path) -> tuple[Timeline, ...]:
     last_ms = max(_elapsed_ms(exchange)[-1] for _, exchange in chosen)
     last_byte = max(segment.end_with_fin for _, exchange in chosen for segment in exchange.at_server
                     if segment.to_client)
-    trials, compared = [record.trial for record in records], [record for record, _ in chosen]
-    lines = []
+    trials = [record.trial for record in records]
+    compared = [record for record, _ in chosen]
+    result = []
     for record, exchange in chosen:
-        lines.append(_timeline(record, exchange, title=_title(record, compared, trials),
-                               to_ms=last_ms * ROOM_MS, to_bytes=last_byte * ROOM_BYTES))
-    return tuple(lines)
+        result.append(_timeline(record, exchange, title=_title(record, compared, trials),
+                                to_ms=last_ms * ROOM_MS, to_bytes=last_byte * ROOM_BYTES))
+    return tuple(result)
 
 
 def by_effect(records: Sequence[Record]) -> list[Record]:
-    """The records in pairs of two windows, the pair whose times differ most first.
+    """The records in pairs of two windows; the pair whose times differ most is the first.
 
-    Each cell gives the pair of windows that differ most, the smallest of several such pairs. Then
-    come records without another window, those with the longest TLS handshake first.
+    A cell has one pair: the two windows whose times differ most, or the smallest ones of several
+    such pairs. After the pairs come all other records, those with the longest TLS handshake first.
     """
     pairs: list[tuple[float, Record, Record]] = []
     by_window = sorted(records, key=lambda record: record.trial.initcwnd)
-    for alike in grouped(by_window, lambda record: _alike(record.trial)).values():
-        differing = [(_apart_ms(one, other), one, other) for one, other in combinations(alike, 2)
-                     if one.trial.initcwnd != other.trial.initcwnd]
-        if differing:
-            pairs.append(max(differing, key=itemgetter(0)))
+    for in_cell in grouped(by_window, lambda record: _without_window(record.trial)).values():
+        of_two_windows = []
+        for first, second in combinations(in_cell, 2):
+            if first.trial.initcwnd != second.trial.initcwnd:
+                of_two_windows.append((_apart_ms(first, second), first, second))
+        if of_two_windows:
+            pairs.append(max(of_two_windows, key=itemgetter(0)))
     pairs.sort(key=itemgetter(0), reverse=True)
 
     ordered = [record for _, *pair in pairs for record in pair]
@@ -90,19 +95,21 @@ def by_effect(records: Sequence[Record]) -> list[Record]:
     return ordered + others
 
 
-def _apart_ms(one: Record, other: Record) -> float:
+def _apart_ms(first: Record, second: Record) -> float:
     """How far apart the times of two records are."""
-    return abs((one.total_ms or 0.0) - (other.total_ms or 0.0))
+    return abs((first.total_ms or 0.0) - (second.total_ms or 0.0))
 
 
-def _alike(trial: Trial) -> Trial:
-    """The trial with window 1, the same for trials that differ in the window only."""
+def _without_window(trial: Trial) -> Trial:
+    """The trial with window 1. It is equal for trials that differ in the window only."""
     return replace(trial, initcwnd=1)
 
 
-def _by_setting(first: Record, others: Sequence[Record]) -> list[Record]:
-    """Those of the others that differ from the first in one parameter, which is none of their
-    window, RTT, bandwidth and sizes; those whose times differ most from its time come first.
+def _with_one_difference(first: Record, others: Sequence[Record]) -> list[Record]:
+    """The other records that differ from the first one in a single parameter.
+
+    The parameter is not the window, RTT, bandwidth or a size. The records whose times differ most
+    from the first one's come first.
     """
     names = [column.name for column in fields(first.trial)
              if column.name not in (*NOT_DRAWN, "seed")]
@@ -160,7 +167,7 @@ def _elapsed_ms(exchange: Exchange) -> list[float]:
 
 def _kind(record: Record, exchange: Exchange, segment: Segment, end: int
           ) -> Literal["handshake", "ticket", "data", "retransmitted", "lost"]:
-    """The kind of a segment; end: the sequence number after the connection's last data."""
+    """The kind of a segment. end: the sequence number after the connection's last data."""
     if segment in exchange.retransmissions:
         return "retransmitted"
     if segment in exchange.lost_to_client:
@@ -173,11 +180,14 @@ def _kind(record: Record, exchange: Exchange, segment: Segment, end: int
 
 
 def _title(record: Record, compared: Sequence[Record], trials: Sequence[Trial]) -> str:
-    """What a timeline is of: before a colon what is compared with the other one, behind it all else
-    in which the run's trials differ.
+    """The title of a timeline, such as "IW10: RTT 100 ms, 1000 kbit/s, 9000 bytes".
+
+    Before the colon stands in what the compared timelines differ. After it stand the parameters of
+    IN_TITLE, and in what all trials of the run differ.
     """
-    trial, own = record.trial, own_window([record])
-    window = f"IW {own}" if own else f"IW{trial.initcwnd}"
+    trial = record.trial
+    default_window = own_window([record])
+    window = f"IW {default_window}" if default_window else f"IW{trial.initcwnd}"
     path = (f"RTT {plain(trial.rtt_ms)} ms, {plain(trial.bandwidth_kbps)} kbit/s,"
             f" {trial.response_bytes} bytes")
     if trial.chain_bytes:
@@ -185,17 +195,17 @@ def _title(record: Record, compared: Sequence[Record], trials: Sequence[Trial]) 
 
     without = (*IN_TITLE, "repeat")
     varied = setting_words(trial, trials, differing=True, without=without)
-    here = setting_words(trial, [other.trial for other in compared], differing=True,
-                         without=without)
-    same = [word for word in varied if word not in here]
-    if here:
-        return f"{', '.join(here)}: {', '.join([path, window, *same])}"
-    return f"{window}: {', '.join([path, *same])}"
+    of_compared = [record_of_timeline.trial for record_of_timeline in compared]
+    differing = setting_words(trial, of_compared, differing=True, without=without)
+    shared = [word for word in varied if word not in differing]
+    if differing:
+        return f"{', '.join(differing)}: {', '.join([path, window, *shared])}"
+    return f"{window}: {', '.join([path, *shared])}"
 
 
 def _timeline(record: Record, exchange: Exchange, title: str, to_ms: float, to_bytes: float
               ) -> Timeline:
-    """What one transfer sent. to_ms, to_bytes: the ends of the axes."""
+    """The timeline of one transfer. to_ms, to_bytes: the ends of the axes."""
     timed = [(segment, ms) for segment, ms in zip(exchange.at_server, _elapsed_ms(exchange))
              if segment.to_client and segment.payload_bytes]
     end = max(segment.end for segment, _ in timed)  # of data, since a FIN counts as one byte
@@ -217,12 +227,11 @@ def _timeline(record: Record, exchange: Exchange, title: str, to_ms: float, to_b
 
 
 def packets(analysis: Analysis, figure: Figure) -> list[Finding]:
-    """Two transfers over time; [] for a run that kept no packets."""
-    lines = analysis.timelines
-    if not lines:
+    """A figure of one or two transfers over time; [] for a run that kept no packets."""
+    if not analysis.timelines:
         return []
-    sentence = " ".join(f"{line.title}: {line.text}." for line in lines)
-    chart = PacketsChart(figure.title, heading(analysis.records), timelines=lines)
+    sentence = " ".join(f"{timeline.title}: {timeline.text}." for timeline in analysis.timelines)
+    chart = PacketsChart(figure.title, heading(analysis.records), timelines=analysis.timelines)
     return [Finding(figure.name, figure.title, sentence=sentence, chart=chart)]
 
 

@@ -1,4 +1,4 @@
-"""Notes on transfers: how they were judged, what limited them besides the window, and servers."""
+"""Notes on a run's transfers: how they were judged, what limited them, and their servers."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from firstflight.workloads.fetch.record.observed import HOST, TCP
 
 
 def is_limited(record: Record) -> bool:
-    """Whether something else than the initial window and the response limited the first flight."""
+    """Whether neither the initial window nor the response's size limited the first flight."""
     return record.limited_by not in BY_RESPONSE
 
 
 def waited_later(record: Record) -> bool:
-    """Whether the client's receive window held later flights back, but not the first."""
+    """Whether the client's receive window held back later flights, but not the first one."""
     return bool(record.receive_window_waits) and record.limited_by != RECEIVE_WINDOW
 
 
@@ -86,8 +86,12 @@ def _skipped(records: Sequence[Record]) -> list[str]:
 # Limits of transfers --------------------------------------------------------------------
 
 def limit_note(record: Record) -> str:
-    """Such as "64 requested, first flight 27: limited by the receive window"; "" for none."""
+    """Such as "64 requested, first flight 27: limited by the receive window".
+
+    "" where only the window or the response's size limited the transfer.
+    """
     if waited_later(record):
+        # Equal ends become one number.
         ends = dict.fromkeys((plain(record.least_offered_segments or 0),
                               plain(record.most_offered_segments or 0)))
         return (f"{record.trial.initcwnd} requested, later flights waited"
@@ -105,7 +109,7 @@ def limiting_notes(records: Sequence[Record]) -> tuple[str, ...]:
 
 
 def _limits(records: Sequence[Record]) -> list[str]:
-    """A note on transfers whose first flight another cause limited."""
+    """A note on transfers whose first flight was limited by anything but the initial window."""
     limited = [record for record in records if is_limited(record)]
     if not limited:
         return []
@@ -131,6 +135,7 @@ def _waits(records: Sequence[Record]) -> list[str]:
 
 
 def _times(count: int, before: str = "") -> str:
+    """A number of times in words. before: words such as "up to ", which "once" does not need."""
     return "once" if count == 1 else f"{before}{count} times"
 
 
@@ -155,9 +160,9 @@ def _drops(records: Sequence[Record]) -> list[str]:
     return sentences
 
 
-# Servers besides server.py -----------------------------------------------------------
+# Servers other than server.py ---------------------------------------------------------
 
-NAMES = {OWN: "the server of your own"}
+NAMES = {OWN: "the server of your own"}  # those that a sentence does not call by their name
 
 
 def server_notes(records: Sequence[Record]) -> list[str]:

@@ -3,7 +3,7 @@
 A configured value proves nothing. The initial window, RTT, bandwidth, losses and retransmissions
 are read from the packets of the trial itself. Size and digest of the transfer are compared with the
 server's. In virtual time, a trial without losses has to take the time that model.predict computes,
-to the millisecond, also where timers retransmit what was not lost.
+to the millisecond. That includes trials in which timers retransmit what was not lost.
 """
 
 from __future__ import annotations
@@ -45,21 +45,24 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
           *, exact: bool, sysctls: Mapping[str, str], known_kernel: bool = True) -> Record:
     """The record of a trial: its measurements, what the packets show, and the verdict.
 
-    observation: one line of the worker (testbed/worker/worker.py). client_pcap, server_pcap: the
-    trial's packets. exact: whether time was virtual. sysctls: those that the scenario changes from
-    testbed.network.tcp_sysctls. known_kernel: whether the model was checked against the TCP of this
-    kernel. Where it was not, the model's times are recorded but not judged, and why data left or
-    was retransmitted is not judged either. Such a kernel's own window, where no route sets one, is
-    the one that all else has to agree with.
+    observation: one line of the worker (testbed/worker/worker.py).
+    client_pcap, server_pcap: the trial's packets.
+    exact: whether time was virtual.
+    sysctls: those that the scenario changes from testbed.network.tcp_sysctls.
+    known_kernel: whether the model was checked against the TCP of this kernel.
+
+    For an unknown kernel, the model's times are recorded but not judged. Nor is it judged why data
+    left or was retransmitted. Where no route sets a window, the window that such a kernel reports
+    is taken for the requested one.
     """
     skipped = skipped_record(Record, trial, observation)
     if skipped is not None:
         return skipped
 
-    own_window = observation.get("server", {}).get("initial_window")
-    if trial.window_by == BY_KERNEL and not known_kernel and own_window:
-        under = replace(trial, initcwnd=own_window, window_by=default("window_by"))
-        record = judge_fetch(under, observation, client_pcap, server_pcap, exact=exact,
+    reported_window = observation.get("server", {}).get("initial_window")
+    if trial.window_by == BY_KERNEL and not known_kernel and reported_window:
+        with_window = replace(trial, initcwnd=reported_window, window_by=default("window_by"))
+        record = judge_fetch(with_window, observation, client_pcap, server_pcap, exact=exact,
                              sysctls=sysctls, known_kernel=known_kernel)
         return replace(record, trial=trial)
 
@@ -78,9 +81,9 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
         tick_ns=_tick_ns(observation, exact), known_kernel=known_kernel)
     broken = [] if failure else checks.failures(INTEGRITY, evidence)
     failed = list(broken)
-    if not broken:  # a failed transfer too: its packets may show why it failed
+    if not broken:  # packets are read of a failed transfer, too: they may show why it failed
         try:
-            _check_whole(observation, client_pcap, server_pcap)
+            _check_lengths(observation, client_pcap, server_pcap)
             client, server = frames_of(client_pcap, server_pcap)
             evidence = _with_packets(evidence, _exchange(observation, client, server), client)
             if exact and not failure:
@@ -98,15 +101,16 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
 
 
 def _tick_ns(observation: Observation, exact: bool) -> int:
-    """In virtual time a trial starts on a tick of the kernel's clock (Worker._align); else 0."""
+    """The tick of the kernel's clock at which a trial began (Worker._align); 0 in real time."""
     return round(observation.get("started_at", 0) * 1e9) if exact else 0
 
 
 def _failure(observation: Observation) -> str:
-    """Why there is nothing to judge, "" if there is."""
+    """Why there is no transfer to judge; "" if there is one."""
     if observation.get("error"):
         return observation["error"]
-    fetch, report = observation.get("fetch"), observation.get("server", Response())
+    fetch = observation.get("fetch")
+    report = observation.get("server", Response())
     if not fetch:
         return "the worker reported no fetch"
     if not fetch["ok"]:
@@ -118,7 +122,7 @@ def _failure(observation: Observation) -> str:
     return ""
 
 
-def _check_whole(observation: Observation, client_pcap: bytes, server_pcap: bytes) -> None:
+def _check_lengths(observation: Observation, client_pcap: bytes, server_pcap: bytes) -> None:
     """Check that each capture has as many bytes as the worker reports. Raises CaptureError."""
     for side, packets in (("client", client_pcap), ("server", server_pcap)):
         expected = observation.get("captures", {}).get(side, {}).get("bytes", len(packets))
@@ -127,46 +131,61 @@ def _check_whole(observation: Observation, client_pcap: bytes, server_pcap: byte
 
 
 def _exchange(observation: Observation, client: Packets, server: Packets) -> Exchange:
+    """The packets of the measured connection. Raises CaptureError."""
     report = observation.get("server", Response())
     port = report.get("client_port") or observation.get("fetch", Fetch()).get("port") or 0
     return read_exchange(client, server, port, wire_bytes(report))
 
 
 def _with_packets(evidence: Evidence, exchange: Exchange, client: Packets) -> Evidence:
-    """The evidence with the packets, and with the messages of a server that reports none."""
+    """The evidence with the packets.
+
+    If the server reports nothing, the packets show its messages. Raises CaptureError where they do
+    not.
+    """
     if evidence.has_report or not evidence.report:
         return replace(evidence, exchange=exchange)
+
     trial = evidence.trial
-    if (accepted := evidence.accepted_early_bytes or 0) > 0:
-        of_early = find_early(exchange, client, sealed_bytes(accepted))
-        return replace(evidence, exchange=retime(exchange, of_early.messages), early=of_early,
-                       messages=of_early.messages)
-    sent = find_messages(exchange, trial.is_secure, len(trial.before))
-    if sent is None:
+    accepted = evidence.accepted_early_bytes or 0
+    if accepted > 0:
+        early = find_early(exchange, client, sealed_bytes(accepted))
+        return replace(evidence, exchange=retime(exchange, early.messages), early=early,
+                       messages=early.messages)
+
+    messages = find_messages(exchange, trial.is_secure, len(trial.before))
+    if messages is None:
         raise CaptureError("no request with an answer to it")
-    return replace(evidence, exchange=retime(exchange, sent), messages=sent)
+    return replace(evidence, exchange=retime(exchange, messages), messages=messages)
 
 
 # Comparisons -------------------------------------------------------------------------
 
 def _compare_first_flight(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the first flight; it is at most the window where the server's writes are not known.
+    """Compare the first flight with the expected one.
+
+    Where the server's writes are not known, only the window limits it.
     """
     if not evidence.has_report:
-        flight, window = evidence.first_flight or 0, evidence.trial.server_window
+        flight = evidence.first_flight or 0
+        window = evidence.trial.server_window
         yield Comparison(flight <= window, f"{flight} segments", f"at most {window}")
         return
-    observed, (least, most) = evidence.first_flight, evidence.expected_first_flight
+
+    observed = evidence.first_flight
+    least, most = evidence.expected_first_flight
     if has_window(evidence) and observed is not None:
         yield Comparison(least <= observed <= most, f"{observed} segments",
                          f"{most}" if least == most else f"{least} to {most}")
 
 
 def _compare_rtt(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the RTT of the handshake, where packets are not judged one by one."""
     return path.compare_rtt(evidence, evidence.rtt_ms)
 
 
 def _compare_bandwidth(evidence: Evidence) -> Iterable[Comparison]:
+    """Compare the bandwidth of the first flight, where packets are not judged one by one."""
     if evidence.bandwidth_kbps is not None:
         arrivals = evidence.wire.flight_arrivals
         yield from path.compare_bandwidth(evidence, evidence.bandwidth_kbps,
@@ -174,7 +193,10 @@ def _compare_bandwidth(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_lost_packets(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare losses with the qdiscs' counters; without them nothing may be lost."""
+    """Compare losses with the qdiscs' counters, where packets are not judged one by one.
+
+    Where nothing can be lost, nothing may be lost.
+    """
     if not path.is_estimated(evidence):
         return
     lost = evidence.lost_in_all or {"to_client": len(evidence.wire.lost_to_client),
@@ -186,25 +208,26 @@ def _compare_lost_packets(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _compare_retransmissions(evidence: Evidence) -> Iterable[Comparison]:
+    """Check that each retransmission has a known cause."""
     if not evidence.known_kernel:
         return
     yield from compare_retransmissions(evidence.retransmissions)
 
 
 def _compare_causes(evidence: Evidence) -> Iterable[Comparison]:
-    """Each host sends when it has a cause, and no answer is late."""
+    """Check that each host sends when it has a cause, and that no answer is late."""
     if evidence.path is None or not evidence.known_kernel or evidence.trial.server == OWN:
         return
-    named = []
+    in_words = []
     for segment in (*evidence.uncaused, *late_answers(evidence.trial, evidence.wire)):
         host = "server" if segment.to_client else "client"
-        named.append(f"{host} {segment.seq}–{segment.end} at"
+        in_words.append(f"{host} {segment.seq}–{segment.end} at"
                      f" {segment.ms_after(evidence.wire.at_client[0]):.3f} ms")
-    yield compare_uncaused(named)
+    yield compare_uncaused(in_words)
 
 
 def _compare_server_latency(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the server's own T_ACK − T_Res1 with that of the capture."""
+    """Compare the T_ACK − T_Res1 that the server reports with that of the capture."""
     if not evidence.has_report:
         return
     server_ms = float(evidence.report["latency_ms"])
@@ -227,17 +250,18 @@ def _compare_server_latency(evidence: Evidence) -> Iterable[Comparison]:
 
 
 def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[int]:
-    """The moments that server.py may report as T_Res1: when the response's first segment left.
+    """The moments that server.py may report as T_Res1.
 
-    Other moments are possible where earlier writes of the server, such as session tickets, are
-    still on their way or waiting (may_wait):
+    Usually it is the moment when the response's first segment left. Others are possible where
+    earlier writes of the server, such as session tickets, are still on their way or waiting
+    (may_wait):
 
     - fq spaces packets (is_paced): TCP sends the response when the request arrives, and fq lets it
       leave later.
     - Where the window is full, or a congestion control paces, the response leaves later than it is
       written. server.py checks whether it has left when TCP reports one of its writes as
       acknowledged (testbed/hosts/kernel.py). If writes share an skb, TCP reports the last one only
-      (tcp_tx_timestamp). So it may be any of the acknowledgements that follow.
+      (tcp_tx_timestamp). So T_Res1 may be any of the acknowledgements that follow.
     """
     start_ns, end_ns = wire.response_start_ns, wire.response_acknowledged_ns
     if start_ns is None or end_ns is None:
@@ -251,7 +275,7 @@ def _possible_starts_ns(wire: Exchange, is_paced: bool, may_wait: bool) -> list[
 
 
 def _requested_ns(wire: Exchange, before_ns: int) -> int:
-    """When the end of the request arrived, before the response left."""
+    """When the end of the request arrived whose response left at before_ns."""
     requested = [segment for segment in wire.at_server if not segment.to_client
              and segment.payload_bytes and segment.time_ns <= before_ns]
     end = max((segment.end for segment in requested), default=0)
@@ -259,7 +283,7 @@ def _requested_ns(wire: Exchange, before_ns: int) -> int:
 
 
 def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
-    """Compare the size of the server's first messages with its OpenSSL's report, or its chain."""
+    """Compare the size of the server's first messages with OpenSSL's report, or with the chain."""
     if not evidence.flights:
         return
     end = max(segment.end for flight in evidence.flights for segment in flight) - 1
@@ -269,7 +293,7 @@ def _compare_flight(evidence: Evidence) -> Iterable[Comparison]:
 # The checks ---------------------------------------------------------------------------
 
 _JUDGED: dict[str, Judging[Evidence, Record]] = {
-    # judge_fetch itself finds captures that cannot be read.
+    # judge_fetch() finds captures that cannot be read.
     CAPTURE: Judging(lambda record: is_fetched(record) and record.ok, lambda evidence: ()),
     "path": Judging(lambda record: PATH in record.judged_by.split()),
     "causes": Judging(lambda record: HOST in record.judged_by.split(), _compare_causes),
@@ -299,7 +323,7 @@ _JUDGED: dict[str, Judging[Evidence, Record]] = {
 CHECKS = checks_of(FETCH, {
     **integrity.JUDGED, **agreed.JUDGED, **client_times.JUDGED, **handshake.JUDGED,
     **requests.JUDGED, **zero_rtt.JUDGED, **upload.JUDGED, **unconnected.JUDGED, **_JUDGED})
-# A transfer that is not the requested one has failed, and its packets do not judge it.
+# Checks whether the requested transfer took place. If one fails, packets are not judged.
 INTEGRITY = tuple(check for check in CHECKS
                   if check.name in integrity.JUDGED or check.name == upload.REQUEST)
 ON_THE_WIRE = tuple(check for check in CHECKS if check not in INTEGRITY)
