@@ -1,1 +1,1 @@
-"""What is done over a setting: a fetch, a page, a trace, a load; none knows another one."""
+"""The four workloads: fetches, pages, traces and loads. None of them imports another one."""

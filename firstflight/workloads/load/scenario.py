@@ -1,4 +1,4 @@
-"""Load scenarios: TOML files of kind "load", and the runs that they expand into.
+"""Reads scenario files of kind "load", and makes their runs.
 
 docs/examples/load.toml describes a file.
 """
@@ -29,12 +29,13 @@ from firstflight.workloads.load.traffic import (ClientHost, Curve, MixPart, Size
                                                 single)
 from firstflight.workloads.load.trial import FIXED, OF_SETTING, POINTS, LoadTrial
 
-# A guest of 511 MB has 100 MB left with 28 clients and 2 servers; with 40 hosts it stands still.
+# With 28 clients and 2 servers, a guest of 511 MB has 100 MB left. With 40 hosts it stands still.
 MOST_HOSTS = 30
-FULL_PACKET_BYTES = 1500  # of IP: the deck counts bandwidth-delay products in such packets
+FULL_PACKET_BYTES = 1500  # a packet of IP, in which the deck counts bandwidth-delay products
 OF_TRAFFIC = ("load", "response_bytes", "connections")  # lists, besides those of the setting
+# Fields of a trial that have one value in the whole sweep.
 _OF_TRIAL = ("access_queue_packets", "servers", "duration_s", "warmup_s", "cooldown_s")
-# What a client host of a population may have of its own, by the name in the setting's lists.
+# Parameters of the setting that each client host of a population may have of its own.
 OF_HOST = ("rtt_ms", "loss_percent", "loss_burst", "jitter_ms")
 
 
@@ -42,29 +43,34 @@ OF_HOST = ("rtt_ms", "loss_percent", "loss_burst", "jitter_ms")
 class PopulationHost:
     """One client host of a [[population]]: its share of the arrivals, and its link.
 
-    Where rtt_ms, loss_percent, loss_burst or jitter_ms are not given, the sweep's hold.
+    Where rtt_ms, loss_percent, loss_burst or jitter_ms is None, the sweep's value holds.
     """
 
     share: float
     rtt_ms: float | None = None
-    bandwidth_kbps: float | None = None  # of its own link; None for unlimited
+    bandwidth_kbps: float | None = None  # of the host's link; None for unlimited
     loss_percent: float | None = None
     loss_burst: float | None = None
     jitter_ms: float | None = None
 
     def link(self, of_all: Mapping[str, Any]) -> dict[str, Any]:
-        """Its values of OF_HOST. of_all: those of hosts that have none of their own."""
-        return {name: of_all[name] if getattr(self, name) is None else getattr(self, name)
-                for name in OF_HOST}
+        """The host's values of OF_HOST. of_all: the sweep's values."""
+        values = {}
+        for name in OF_HOST:
+            own_value = getattr(self, name)
+            values[name] = of_all[name] if own_value is None else own_value
+        return values
 
 
 def _window(mix: object, where: str) -> Window:
+    """The window of a mix in a file. Raises UsageError."""
     window = Window(schema.listed(MixPart, "{ initcwnd = 3, share = 0.5 }")(mix, where))
     check_shares([part.share for part in window.parts], "the mix", where)
     return window
 
 
 def _hosts(value: object, where: str) -> tuple[PopulationHost, ...]:
+    """The client hosts of a population in a file. Raises UsageError."""
     hosts: tuple[PopulationHost, ...] = schema.listed(
         PopulationHost, "{ share = 0.25, rtt_ms = 300, bandwidth_kbps = 512, loss_percent = 1 }")(
             value, where)
@@ -74,14 +80,14 @@ def _hosts(value: object, where: str) -> tuple[PopulationHost, ...]:
 
 @dataclass(frozen=True)
 class Sizes:
-    """What `sizes` says: the name of a distribution, or its points."""
+    """The value of the key `sizes`: the name of a distribution, or its points."""
 
     name: str = FIXED
-    points: tuple[SizePoint, ...] = ()
+    points: tuple[SizePoint, ...] = ()  # () for a distribution with a name
 
     @classmethod
     def parse(cls, value: object, where: str) -> Sizes:
-        """A reader of a distribution's name, or of its points. Raises UsageError."""
+        """Read the name of a distribution, or its points. Raises UsageError."""
         if isinstance(value, str):
             if value != FIXED:
                 named_curve(value)  # raises where there is none of this name
@@ -93,7 +99,7 @@ class Sizes:
 
 @dataclass(frozen=True)
 class LoadPopulation:
-    """A population: its client hosts."""
+    """A [[population]]: a name for several client hosts."""
 
     name: str
     clients: tuple[PopulationHost, ...] = key(reader=_hosts)
@@ -133,11 +139,13 @@ class LoadSweep(SettingSweep[LoadTrial]):
     hosts: tuple[PopulationHost, ...] = key((), absent=True)
 
     def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
+        """The lists without the default of `queue` where queue_bdp gives the queue's length."""
         if self.queue_bdp and "queue" not in self.lists:
             lists = {name: values for name, values in lists.items() if name != "queue"}
         return lists
 
     def check(self, where: str) -> None:
+        """Check that the values may stand together. Raises UsageError."""
         super().check(where)
         if self.queue_bdp and "queue" in self.lists:
             raise UsageError(f"{where}: has queue_bdp, so it cannot have queue")
@@ -149,6 +157,7 @@ class LoadSweep(SettingSweep[LoadTrial]):
 
     @property
     def by_name(self) -> Mapping[str, Sequence[Any]]:
+        """The values of each list by its name."""
         return {**super().by_name, "queue_bdp": self.queue_bdp or (None,)}
 
     @property
@@ -162,11 +171,14 @@ class LoadSweep(SettingSweep[LoadTrial]):
 
     def linked(self, populations: Mapping[str, tuple[PopulationHost, ...]], where: str
                ) -> LoadSweep:
-        """The sweep with its client hosts. Raises UsageError."""
+        """The sweep with the hosts of its population. Raises UsageError.
+
+        populations: the hosts of each [[population]], by its name.
+        """
         hosts: tuple[PopulationHost, ...] = ()
         if self.population:
-            hosts = populations[schema.one_of(self.population, list(populations),
-                                              f"{where}: population")]
+            schema.one_of(self.population, list(populations), f"{where}: population")
+            hosts = populations[self.population]
         elif not self.clients:
             raise UsageError(f"{where}: clients is missing")
         linked = replace(self, hosts=hosts)
@@ -174,27 +186,33 @@ class LoadSweep(SettingSweep[LoadTrial]):
         return linked
 
     def check_requested(self, where: str) -> None:
+        """Check the sweep with the values that flags have set. Raises UsageError."""
         super().check_requested(where)
         self.check_hosts(where)
 
     def check_hosts(self, where: str) -> None:
         """Check the hosts of the population, and their number. Raises UsageError."""
         for number, host in enumerate(self.hosts, start=1):
-            place = f"{where}: population {self.population!r}: clients {number}"
-            for values in self._of_hosts:
+            where_host = f"{where}: population {self.population!r}: clients {number}"
+            for values in self._values_of_all_hosts:
                 link = host.link(values)
-                refuse_cut_jitter(link["jitter_ms"], link["rtt_ms"], place)
+                refuse_cut_jitter(link["jitter_ms"], link["rtt_ms"], where_host)
                 if link["loss_burst"] > 1 and not link["loss_percent"]:
-                    raise UsageError(f"{place}: loss_burst needs loss_percent")
+                    raise UsageError(f"{where_host}: loss_burst needs loss_percent")
 
-        of_clients = len(self.hosts) or self.clients or 0
-        hosts = of_clients * max(len(window.parts) for window in self.windows) + self.servers
+        # In a mix, each client is a host for each part.
+        clients = len(self.hosts) or self.clients or 0
+        parts = max(len(window.parts) for window in self.windows)
+        hosts = clients * parts + self.servers
         if hosts > MOST_HOSTS:
             raise UsageError(f"{where}: {hosts} hosts are requested; a guest has memory for"
                              f" {MOST_HOSTS}")
 
     def trials(self, scenario: str, seed: int) -> Iterator[LoadTrial]:
-        """The runs: every window of a cell in turn, with the same arrivals."""
+        """The runs. The windows of a cell follow each other, with the same arrivals.
+
+        seed: the run folder's.
+        """
         for values in self.cell_values():
             curve = self._curve
             if curve:
@@ -211,13 +229,14 @@ class LoadSweep(SettingSweep[LoadTrial]):
 
     @property
     def _curve(self) -> Curve:
-        """The distribution of sizes; () where all responses are alike."""
-        points = tuple((point.share, point.size_bytes) for point in self.sizes.points)
-        return points or (() if self.sizes.name == FIXED else named_curve(self.sizes.name))
+        """The distribution of sizes; () where all responses have one size."""
+        if self.sizes.points:
+            return tuple((point.share, point.size_bytes) for point in self.sizes.points)
+        return () if self.sizes.name == FIXED else named_curve(self.sizes.name)
 
     @property
-    def _of_hosts(self) -> Iterator[dict[str, Any]]:
-        """Each combination of what is said of all hosts."""
+    def _values_of_all_hosts(self) -> Iterator[dict[str, Any]]:
+        """Each combination of the sweep's values of OF_HOST."""
         rtts_ms = [rtt_ms for rtt_ms, _ in self.networks]
         lists = {**self.lists, "rtt_ms": tuple(dict.fromkeys(rtts_ms))}
         for values in product(*(lists[name] for name in OF_HOST)):
@@ -225,9 +244,10 @@ class LoadSweep(SettingSweep[LoadTrial]):
 
     def _clients(self, values: Mapping[str, Any], window: Window) -> tuple[ClientHost, ...]:
         """The client hosts of a cell under a window: each host once for each part of a mix."""
-        alike = (PopulationHost(1 / (self.clients or 1)),) * (self.clients or 1)
+        count = self.clients or 1
+        equal_hosts = (PopulationHost(1 / count),) * count
         clients = []
-        for host in self.hosts or alike:
+        for host in self.hosts or equal_hosts:
             clients += [ClientHost(share=part.share * host.share, initcwnd=part.initcwnd,
                                    bandwidth_kbps=host.bandwidth_kbps, **host.link(values))
                         for part in window.parts]
@@ -241,25 +261,25 @@ class LoadSweep(SettingSweep[LoadTrial]):
             yield values
 
     def overridden(self, lists: Lists, where: str = "") -> LoadSweep:
-        """The sweep with some values replaced, by name.
+        """The sweep with these lists instead of its own. Raises UsageError.
 
-        Initial windows replace the mixes, and a queue's length replaces queue_bdp. What is said of
-        all client hosts replaces what each has of its own.
+        Initial windows replace the mixes, and a queue's length replaces queue_bdp. A value of
+        OF_HOST replaces the values of single client hosts.
         """
-        own: dict[str, Any] = {}
+        fields_of_load: dict[str, Any] = {}
         if "initcwnd" in lists:
-            own["mixes"] = ()
+            fields_of_load["mixes"] = ()
         if "queue" in lists:
-            own["queue_bdp"] = ()
-        of_all = {name: None for name in OF_HOST if name in lists}
-        own["hosts"] = tuple(replace(host, **of_all) for host in self.hosts)
-        return replace(super().overridden(lists, where), **own)
+            fields_of_load["queue_bdp"] = ()
+        without_own = {name: None for name in OF_HOST if name in lists}
+        fields_of_load["hosts"] = tuple(replace(host, **without_own) for host in self.hosts)
+        return replace(super().overridden(lists, where), **fields_of_load)
 
     def nearest_packets(self, values: Mapping[str, Any]) -> int:
-        """A multiple of the bandwidth-delay product in packets of 1500 bytes, to the nearest.
+        """The queue's length in packets, from queue_bdp: the nearest whole number, at least 1.
 
-        values: of a cell. At least one. A length in `queue` is rounded up (packets_of of
-        net/queue_length.py).
+        Packets have 1500 bytes. A length in `queue` is rounded up instead (packets_of of
+        net/queue_length.py). values: a cell's.
         """
         bdp_bytes = values["bandwidth_kbps"] * values["rtt_ms"] / 8
         packets = max(1, round(values["queue_bdp"] * bdp_bytes / FULL_PACKET_BYTES))
@@ -272,7 +292,7 @@ AXES = ("load", "response_bytes", "queue_bdp", "connections", "variant", "window
 # The IETF 78 deck's own tables, paper/ietf78.csv.
 DECK_FILE = "ietf78.csv"
 DECK_COLUMNS = ("Avg.", "10", "50", "75", "90", "99", "Retrans. %")
-# The flags that a load takes, and why it does not take another one.
+# The flags that a load takes, and why it does not take others.
 TAKEN = Taken("load", "runs", (*OF_SETTING, *OF_TRAFFIC, "initcwnd", "repeat"), {
     "uplink_kbps": "the way back to its servers has a delay and no rate",
     "rwnd_growth": "its clients read at once, and their windows grow",
@@ -287,7 +307,10 @@ TAKEN = Taken("load", "runs", (*OF_SETTING, *OF_TRAFFIC, "initcwnd", "repeat"), 
 
 @dataclass(frozen=True, kw_only=True)
 class LoadFigure(Figure):
-    """One figure of FIGURES. windows: by their names."""
+    """One figure, of a kind of FIGURES.
+
+    windows: by their names.
+    """
 
     QUANTITIES: ClassVar[tuple[str, ...]] = AXES
     sweeps: tuple[str, ...] = key(name="sweep", reader=schema.one_or_more(schema.text, "sweeps"))
@@ -296,31 +319,35 @@ class LoadFigure(Figure):
     down: str = key("", reader=schema.word(AXES))
     published: str = ""
 
+
 @dataclass(frozen=True)
 class Compared:
-    """What a claim compares: all runs with a window, or the part of a mix with one window."""
+    """One side of a claim: all clients with a window or mix, or one part of a mix."""
 
-    window: str  # its name, or the mix's
-    part: int | None = None  # the initial window of the part, None for all
+    window: str  # the name of the window or the mix
+    part: int | None = None  # the initial window of the part; None for all clients
 
     @classmethod
     def parse(cls, value: object, where: str) -> Compared:
-        """What "10" or "3 in 3+10" names. Raises UsageError."""
-        part, found, window = schema.text(value, where).partition(" in ")
-        return cls(window, int(part)) if found and part.isdecimal() else cls(str(value))
+        """Read a text such as "10" or "3 in 3+10". Raises UsageError."""
+        part, separator, window = schema.text(value, where).partition(" in ")
+        if separator and part.isdecimal():
+            return cls(window, int(part))
+        return cls(str(value))
 
     @property
     def text(self) -> str:
+        """The side as a file has it, such as "3 in 3+10"."""
         return self.window if self.part is None else f"{self.part} in {self.window}"
 
     @property
     def words(self) -> str:
+        """The side in a sentence, such as "3 in the mix 3+10"."""
         return self.window if self.part is None else f"{self.part} in the mix {self.window}"
 
 
-
-
-def _places(value: object, where: str) -> tuple[tuple[str, tuple[object, ...]], ...]:
+def _read_where(value: object, where: str) -> tuple[tuple[str, tuple[object, ...]], ...]:
+    """The axes of the key `where` of a claim, with their values. Raises UsageError."""
     if not isinstance(value, dict):
         raise UsageError(f"{where} has to be a table like {{load = [0.5]}}")
     schema.known_keys(value, AXES, where)
@@ -338,16 +365,16 @@ class LoadClaim(Claim):
     compares: tuple[Compared, ...] = key(reader=schema.values(
         Compared.parse, "windows", distinct=False))
     metric: str
-    where: tuple[tuple[str, tuple[object, ...]], ...] = key((), reader=_places)
+    where: tuple[tuple[str, tuple[object, ...]], ...] = key((), reader=_read_where)
 
     @property
     def is_of_groups(self) -> bool:
-        """Whether it compares a part of a mix."""
+        """Whether the claim compares a part of a mix."""
         return any(compared.part is not None for compared in self.compares)
 
     @property
     def is_in_points(self) -> bool:
-        """Whether its metric is a percentage, so that differences of it are points."""
+        """Whether the metric is a percentage, so that its differences are percentage points."""
         return self.metric.endswith("_percent")
 
     def check(self, where: str) -> None:
@@ -363,8 +390,9 @@ LoadScenario = grammar.Scenario[LoadSweep, LoadFigure, LoadClaim]
 # Reading a file --------------------------------------------------------------------
 
 def _check_figure(sweeps: Sequence[LoadSweep], figure: LoadFigure, where: str) -> None:
+    """Check that the figure's sweeps, windows and published table exist. Raises UsageError."""
     if figure.published:
-        deck_rows(figure.published, f"{where}: published")  # raises where there is none
+        deck_rows(figure.published, f"{where}: published")  # raises where there is no such table
     names = [sweep.name for sweep in sweeps]
     for name in figure.sweeps:
         schema.one_of(name, names, f"{where}: sweep")
@@ -373,7 +401,8 @@ def _check_figure(sweeps: Sequence[LoadSweep], figure: LoadFigure, where: str) -
         schema.one_of(window, known, f"{where}: windows")
 
 
-SEVERAL, TESTED = (2, None), (LESS, MORE, ALIKE)
+SEVERAL = (2, None)  # how many windows figures compare, at least and at most: None for no limit
+TESTED = (LESS, MORE, ALIKE)  # what claims may expect
 FIGURES: dict[str, FigureKind[Sequence[LoadSweep], LoadFigure]] = {
     "distribution": FigureKind(_check_figure, windows=SEVERAL, expects=TESTED),
     "gain": FigureKind(_check_figure, ANY, has_down=True, windows=SEVERAL, expects=TESTED),
@@ -387,7 +416,7 @@ def _windows_of(figure: LoadFigure, sweeps: Sequence[LoadSweep]) -> list[Window]
     return [window for sweep in sweeps if sweep.name in figure.sweeps for window in sweep.windows]
 
 
-# The metrics of a claim: on a part of a mix, and on whole runs.
+# The metrics of claims on a part of a mix, and of claims on whole runs.
 OF_GROUPS = ("mean_ms", *map(percentile_column, PERCENTILES))
 OF_RUNS = tuple(column.name for column in fields(LoadRecord)
                 if str(column.type) in ("float | None", "int | None"))
@@ -395,8 +424,11 @@ OF_RUNS = tuple(column.name for column in fields(LoadRecord)
 
 def _check_claim(claim: LoadClaim, figure: LoadFigure, sweeps: Sequence[LoadSweep],
                  where: str) -> None:
-    parts = [Compared(window.name, part.initcwnd).text for window in _windows_of(figure, sweeps)
-             if window.is_mix and window.name in figure.windows for part in window.parts]
+    """Check that the claim's figure has what it compares, and its metric. Raises UsageError."""
+    parts = []
+    for window in _windows_of(figure, sweeps):
+        if window.is_mix and window.name in figure.windows:
+            parts += [Compared(window.name, part.initcwnd).text for part in window.parts]
     for compared in claim.compares:
         schema.one_of(compared.text, (*figure.windows, *parts), f"{where}: compares")
     schema.one_of(claim.metric, OF_GROUPS if claim.is_of_groups else OF_RUNS,
@@ -404,8 +436,9 @@ def _check_claim(claim: LoadClaim, figure: LoadFigure, sweeps: Sequence[LoadSwee
 
 
 def _link(file: ScenarioFile) -> Callable[[LoadSweep, str], LoadSweep]:
-    populations = {population.name: population.clients for population in schema.read_tables(
-        LoadPopulation, file.raw, "population", file.where)}
+    """A function that gives a sweep the hosts of its population. Raises UsageError."""
+    tables = schema.read_tables(LoadPopulation, file.raw, "population", file.where)
+    populations = {population.name: population.clients for population in tables}
     return lambda sweep, where: sweep.linked(populations, where)
 
 
@@ -417,7 +450,7 @@ TABLES = grammar.Tables(
 # The deck's tables -------------------------------------------------------------------
 
 def deck_rows(name: str, where: str = f"paper/{DECK_FILE}") -> list[dict[str, str]]:
-    """The rows of one table. Raises UsageError where there is none of this name."""
+    """The rows of one table of the deck. Raises UsageError where there is no table of this name."""
     columns = ("table", "row", *DECK_COLUMNS)
     rows = published.rows(published.PAPER / DECK_FILE, columns)
     schema.one_of(name, list(dict.fromkeys(row["table"] for row in rows)), where)

@@ -18,10 +18,10 @@ from firstflight.parameters import default
 from firstflight.runs.schema import key
 
 SHARE_TOLERANCE = 1e-6
-SIZE_STEPS = 20_000  # of a distribution of sizes, for its mean
+SIZE_STEPS = 20_000  # quantiles of a distribution of sizes, from which its mean is computed
 _BELOW = Quantity("share", "a share of a distribution", lowest=0, highest=1)
 
-# A distribution of response sizes: points (share, bytes); this share has at most so many bytes.
+# A distribution of response sizes, as points (share, bytes): this share has at most so many bytes.
 Curve = tuple[tuple[float, float], ...]
 
 
@@ -63,6 +63,7 @@ class Window:
 
     @property
     def is_mix(self) -> bool:
+        """Whether clients have different initial windows."""
         return len(self.parts) > 1
 
     @property
@@ -75,17 +76,17 @@ class Window:
 
     @property
     def name(self) -> str:
-        """As figures and claims name it: "10", "3+10", "3*0.9+10*0.1"."""
+        """The name in figures and claims: "10", "3+10", "3*0.9+10*0.1"."""
         return "+".join(self.part_names)
 
     @property
     def label(self) -> str:
-        """In words: "IW 10", "mix of IW 3 and 10"."""
+        """The name in sentences: "IW 10", "mix of IW 3 and 10"."""
         return f"{'mix of ' if self.is_mix else ''}IW {' and '.join(self.part_names)}"
 
     @property
     def initcwnd(self) -> int:
-        """The initial window that all have, 0 for a mix."""
+        """The initial window of all clients; 0 for a mix."""
         return 0 if self.is_mix else self.parts[0].initcwnd
 
     @property
@@ -100,7 +101,10 @@ def single(initcwnd: int) -> Window:
 
 
 def check_shares(shares: Sequence[float], what: str, where: str) -> None:
-    """Check that shares sum to 1. what: names their owners in the message. Raises UsageError."""
+    """Check that shares sum to 1. Raises UsageError.
+
+    what: whose shares they are, for the message.
+    """
     if abs(sum(shares) - 1) > SHARE_TOLERANCE:
         summed = " + ".join(f"{share:g}" for share in shares)
         raise UsageError(f"{where}: the shares of {what} {summed}"
@@ -126,6 +130,7 @@ def segments_of(response_bytes: float, mss: int = MSS) -> int:
 
 
 def _with_head(response_bytes: float) -> float:
+    """The bytes of a response with the HTTP header of load_server.py."""
     head = f"HTTP/1.1 200 OK\r\nContent-Length: {response_bytes:.0f}\r\n\r\n"
     return response_bytes + len(head)
 

@@ -1,4 +1,4 @@
-"""A load trial: Poisson traffic on the dumbbell under one setting, as plain data."""
+"""LoadTrial: Poisson traffic on the dumbbell under one setting, as plain data."""
 
 from __future__ import annotations
 
@@ -16,8 +16,11 @@ from firstflight.testbed.messages import Job
 from firstflight.workloads.load.traffic import (ClientHost, Curve, MixPart, SizePoint, Window,
                                                 mean_wire_bytes, named_curve, single)
 
-FIXED, POINTS = "fixed", "points"  # sizes: all responses alike; a distribution given by its points
-FIFO, PACED = "fifo", "fq"  # disciplines; fq is at the servers, which it paces
+# Values of LoadTrial.sizes besides names of distributions: all responses have one size, or their
+# distribution is given by its points.
+FIXED, POINTS = "fixed", "points"
+# Values of qdisc: drop-tail at the bottleneck, and fq at the servers, where it paces.
+FIFO, PACED = "fifo", "fq"
 
 # The parameters of a setting that the dumbbell has, and sweeps have lists of.
 OF_SETTING = ("rtt_ms", "bandwidth_kbps", "queue", "qdisc", "loss_percent", "loss_burst",
@@ -29,18 +32,20 @@ OF_SETTING = ("rtt_ms", "bandwidth_kbps", "queue", "qdisc", "loss_percent", "los
 class LoadTrial(LinkSetting):
     """One run of a load: the parameters of the bottleneck and TCP, and the traffic.
 
-    Of the setting, rtt_ms, loss_percent, loss_burst and jitter_ms are those of the client hosts
-    that have none of their own.
+    The setting's rtt_ms, loss_percent, loss_burst and jitter_ms hold for the client hosts that have
+    none of their own.
 
-    part: the sweep it belongs to. window: the name of the initial window or of the mix. mix: its
-        parts; () for one window, initcwnd. Of a mix, initcwnd is the largest.
+    part: the sweep it belongs to.
+    window: the name of the initial window or of the mix.
+    mix: its parts; () for one window, initcwnd. Of a mix, initcwnd is the largest.
     clients: all client hosts.
     queue_bdp: the queue's length as a part of the bandwidth-delay product, None where it was
         requested otherwise (queue_from).
-    load: offered, as a part of the bottleneck; connections: at once, by one arrival.
+    load: offered, as a part of the bottleneck;
+    connections: at once, by one arrival.
     response_bytes: each response's body, or the mean of `sizes`: the name of a distribution,
-        "points", or "fixed" for none. size_points: the points of the distribution, where it is
-        given by these.
+        "points", or "fixed" for none.
+    size_points: the points of the distribution, where it is given by these.
     access_queue_packets: drop-tail limit of the clients' own links, where they have any.
     servers: how many hosts serve.
     duration_s: of arrivals; those that arrive in its first warmup_s or last cooldown_s load the
@@ -55,6 +60,7 @@ class LoadTrial(LinkSetting):
         "cooldown_s", "repeat", "seed", "kernel", "module_parameter")
     PATTERNS: ClassVar[dict[str, str]] = {
         "window": r"\d{1,9}(\*[\d.e-]+)?(\+\d{1,9}(\*[\d.e-]+)?)*"}
+
     scenario: str
     part: str
     window: str
@@ -75,7 +81,7 @@ class LoadTrial(LinkSetting):
 
     @property
     def id(self) -> str:
-        """Names the run in files and messages; unique within a run folder."""
+        """The run's name in files and messages. No other run of the folder has it."""
         queue_from = f"-{self.queue_from}" if self.queue_from else ""
         several = f"-x{self.connections}" if self.connections > 1 else ""
         return (f"{self.part}-rtt{format_lossless(self.rtt_ms)}"
@@ -86,7 +92,7 @@ class LoadTrial(LinkSetting):
 
     @property
     def variant(self) -> str:
-        """What sends and what queues: "cubic", "cubic paced by fq", "cubic through cake"."""
+        """The sender and the queue, such as "cubic", "cubic paced by fq", "cubic through cake"."""
         if self.qdisc == PACED:
             return f"{self.congestion_control} paced by fq"
         queue = "" if self.qdisc == FIFO else f" through {self.qdisc}"
@@ -99,32 +105,33 @@ class LoadTrial(LinkSetting):
 
     @property
     def counted_s(self) -> tuple[float, float]:
-        """The time in which arrivals count: from, to."""
+        """The two ends of the time in which arrivals count, in seconds after the run's begin."""
         return self.warmup_s, self.duration_s - self.cooldown_s
 
     @property
     def counted_span_s(self) -> float:
-        """Seconds that count."""
+        """How long the time is in which arrivals count."""
         first_s, last_s = self.counted_s
         return last_s - first_s
 
     @property
     def expected_arrivals(self) -> tuple[float, float]:
-        """Mean and standard deviation of the connections that arrive while it counts.
+        """The mean and the standard deviation of the number of connections that count.
 
-        Arrivals are Poisson; each brings `connections` at once.
+        Arrivals are Poisson, and each brings `connections` at once.
         """
         mean = self.responses_per_s * self.counted_span_s
         return mean, math.sqrt(mean * self.connections)
 
     @property
     def responses_per_s(self) -> float:
-        """The rate that offers the load: of responses, whatever an arrival brings."""
-        return self.load * self.bandwidth_kbps * 125 / mean_wire_bytes(self.size_curve, self.mss)
+        """How many responses a second offer the load."""
+        bottleneck_bytes_per_s = self.bandwidth_kbps * 125
+        return self.load * bottleneck_bytes_per_s / mean_wire_bytes(self.size_curve, self.mss)
 
     @property
     def size_curve(self) -> Curve:
-        """Points of the sizes' distribution function: (share, bytes)."""
+        """The distribution function of sizes. A single point stands for equal responses."""
         if self.sizes == FIXED:
             return ((1.0, float(self.response_bytes)),)
         if self.sizes == POINTS:
@@ -133,18 +140,18 @@ class LoadTrial(LinkSetting):
 
     @property
     def most_bytes(self) -> int:
-        """The size of the largest response's body."""
+        """The size of the body of the largest response."""
         _, most_bytes = self.size_curve[-1]
         return math.ceil(most_bytes)
 
     @property
     def deadline_s(self) -> float:
-        """Seconds of the network's time after which the run is given up."""
+        """After how many seconds of the network's time the run is given up."""
         return self.duration_s + 120.0
 
     @property
     def network_job(self) -> Mapping[str, Any]:
-        """The dumbbell's links (testbed.network.shaping.DumbbellLinks.from_json)."""
+        """The dumbbell's links, as testbed.network.shaping.DumbbellLinks.from_json reads them."""
         hosts = [{"rtt_ms": host.rtt_ms, "kbps": host.bandwidth_kbps or 0.0,
                   "loss_percent": host.loss_percent, "loss_burst": host.loss_burst,
                   "jitter_ms": host.jitter_ms} for host in self.clients]
@@ -153,20 +160,23 @@ class LoadTrial(LinkSetting):
                 "clients": hosts, "seed": self.seed}
 
     def with_buffers(self, sysctls: Mapping[str, str]) -> dict[str, str]:
-        """The sysctls of both hosts, which need no other buffers.
+        """The sysctls of both hosts. A load needs no larger buffers.
 
-        A client offers at first what fits in the pinned tcp_rmem: 44 segments of 1460 bytes.
+        At first a client offers the window that fits in the pinned tcp_rmem: 44 segments of 1460
+        bytes.
         """
         return self.host_settings(sysctls)
 
     def job(self) -> Job:
-        """The trial as the worker reads it."""
+        """The trial as the job that a worker reads."""
         arrivals_per_s = self.responses_per_s / self.connections
         sizes = [list(point) for point in self.size_curve]
 
         job = self.job_over("load", self.id, self.deadline_s)
-        job["alone"], job["seed"] = True, self.seed
-        job["servers"], job["duration_s"] = self.servers, self.duration_s
+        job["alone"] = True
+        job["seed"] = self.seed
+        job["servers"] = self.servers
+        job["duration_s"] = self.duration_s
         job["client_initcwnd"] = [host.initcwnd for host in self.clients]
         job["traffic"] = [
             {"arrivals_per_s": arrivals_per_s * host.share, "connections": self.connections,

@@ -1,9 +1,7 @@
-"""The verdict on a load run.
+"""The verdict on a load run: was the requested load measured?
 
-A run counts only if its own packets and counters show that it was what was
-requested: arrivals at the offered load, initial windows as TCP used them, for
-all connections by tcp_info and for some by their packets, and a bottleneck
-that let through what it may.
+A run counts only if its packets and counters show the requested arrivals, initial windows and
+bottleneck. TCP_INFO shows the windows of all connections, and packets those of some.
 """
 
 from __future__ import annotations
@@ -22,9 +20,10 @@ from firstflight.workloads.load.record import (FAILED, FILE, QUEUE_FILE, Connect
                                                join_rows, record_of, whole_numbers)
 from firstflight.workloads.load.trial import FIXED, LoadTrial
 
-# The arrivals of one run in 16,000 are farther from their mean than this by chance.
+# How many standard deviations the arrivals may be from their mean: by chance, one run in 16,000 is
+# farther away.
 SIGMAS = 4.0
-# netem sends a packet when the one before has left, to the nanosecond.
+# The largest utilisation: netem sends a packet when the one before has left, to the nanosecond.
 FULL = 1.0001
 
 
@@ -33,9 +32,10 @@ def judge_load(trial: LoadTrial, observed: ObservedTrial,
                ) -> tuple[LoadRecord, Mapping[str, bytes]]:
     """Judge a run; return its record, and the files to keep.
 
-    sysctls: those that the scenario sets. is_exact: as in LoadEvidence.
+    sysctls: those that the scenario sets. is_exact: whether time was virtual.
     """
-    failure, files = observed.content.get("error", ""), observed.files
+    failure = observed.content.get("error", "")
+    files = observed.files
     if QUEUE_FILE in observed.files:
         files = {FILE: join_rows(observed.files), QUEUE_FILE: observed.files[QUEUE_FILE]}
     else:
@@ -54,11 +54,14 @@ def judge_load(trial: LoadTrial, observed: ObservedTrial,
 # What is compared --------------------------------------------------------------------
 
 def _compare_servers(run: LoadEvidence) -> Iterator[Comparison]:
-    dead, requested = len(run.ended_servers), run.trial.servers
+    """Check that all servers ran to the end."""
+    dead = len(run.ended_servers)
+    requested = run.trial.servers
     yield Comparison(not dead, f"{requested - dead} at the end", str(requested))
 
 
 def _compare_arrivals(run: LoadEvidence) -> Iterator[Comparison]:
+    """Compare how many connections count with their mean at the offered load."""
     requested, sigma = run.trial.expected_arrivals
     counted = len(run.counted)
     yield Comparison(abs(counted - requested) <= SIGMAS * sigma, str(counted),
@@ -66,16 +69,19 @@ def _compare_arrivals(run: LoadEvidence) -> Iterator[Comparison]:
 
 
 def _compare_utilisation(run: LoadEvidence) -> Iterator[Comparison]:
+    """Check that the bottleneck sent no more than its rate allows."""
     if run.utilisation is not None:
         yield Comparison(run.utilisation <= FULL, f"{run.utilisation:.4f}", "1 at most")
 
 
 def _compare_failures(run: LoadEvidence) -> Iterator[Comparison]:
+    """Check that no connection failed."""
     failed = len(run.counted.ended(FAILED))
     yield Comparison(not failed, f"{failed} of {len(run.counted)}", "none")
 
 
 def _compare_initial_window(run: LoadEvidence) -> Iterator[Comparison]:
+    """Compare the initial windows of all connections by TCP_INFO, client by client."""
     for client, initcwnd, observed in _by_client(run):
         if len(observed):
             values = whole_numbers(observed.initial_window)
@@ -84,6 +90,7 @@ def _compare_initial_window(run: LoadEvidence) -> Iterator[Comparison]:
 
 
 def _compare_flight_on_wire(run: LoadEvidence) -> Iterator[Comparison]:
+    """Check that no first flight in the packets is larger than the window, client by client."""
     for client, initcwnd, _ in _by_client(run):
         flights = run.flights.get(f"10.0.1.{client}")
         if flights and has_flights(run.trial):
@@ -92,33 +99,40 @@ def _compare_flight_on_wire(run: LoadEvidence) -> Iterator[Comparison]:
 
 
 def _compare_first_flight(run: LoadEvidence) -> Iterator[Comparison]:
+    """Compare the first flights of responses that are larger than the window, client by client."""
     for client, initcwnd, observed in _by_client(run):
-        whole = observed.select(observed.asked_bytes >= initcwnd * run.trial.mss)
-        if len(whole) and has_flights(run.trial):
-            values = whole_numbers(whole.first_flight)
+        filling = observed.select(observed.asked_bytes >= initcwnd * run.trial.mss)
+        if len(filling) and has_flights(run.trial):
+            values = whole_numbers(filling.first_flight)
             yield Comparison(values == str(initcwnd), f"{values} segments", str(initcwnd),
                              f"first flight to client {client}")
 
 
 def _by_client(run: LoadEvidence) -> Iterator[tuple[int, int, Connections]]:
-    """Number (from 1), initial window, and its connections whose window was observed."""
-    for number, host in enumerate(run.trial.clients):
-        mine = run.smooth.select_hosts({number})
-        yield number + 1, host.initcwnd, mine.select(mine.initial_window == mine.initial_window)
+    """For each client: its number, from 1 on, its initial window, and its connections.
+
+    Only connections whose window was observed are among them.
+    """
+    for index, host in enumerate(run.trial.clients):
+        of_client = run.smooth.select_hosts({index})
+        is_observed = of_client.initial_window == of_client.initial_window  # nan equals nothing
+        yield index + 1, host.initcwnd, of_client.select(is_observed)
 
 
 def has_flights(trial: LoadTrial) -> bool:
-    """A paced flight leaves one by one: there is no first flight to count."""
+    """Whether connections have flights to count: paced segments leave one by one."""
     return not trial.paces
 
 
 def _is_sampled(record: LoadRecord) -> bool:
+    """Whether packets of some connections were captured."""
     return bool(record.wire_connections)
 
 
 def _fills_a_flight(trial: LoadTrial) -> bool:
-    return (trial.sizes != FIXED or trial.response_bytes >= trial.mss * min(
-        host.initcwnd for host in trial.clients))
+    """Whether some responses may fill the smallest initial window."""
+    smallest_window = min(host.initcwnd for host in trial.clients)
+    return trial.sizes != FIXED or trial.response_bytes >= trial.mss * smallest_window
 
 
 CHECKS = checks_of(LOAD, {
