@@ -52,16 +52,17 @@ def measure_study(study: Study[S, T, R], request: Request,
     refining: how an answer is given before all is measured; None for no early answer.
     """
     with (engine_errors(), measurer_for(study, request.measuring) as measurer,
-          _loading_meanwhile(request.output.draw)):
+          _loading_meanwhile(request.output.draw and measurer.exact)):
         return measure(study, measurer, options_of(study, request, refining))
 
 
 @contextmanager
 def _loading_meanwhile(draws: bool) -> Iterator[None]:
-    """Within it, a thread loads what draws figures and writes the page, if `draws`.
+    """Within it, a thread loads what draws figures and writes the page.
 
-    Loading takes as long as a guest's start, and a few trials keep one processor busy. Nobody forks
-    within it (base.forked): the new process would wait for ever for an import that was under way.
+    Loading takes as long as a guest's start, and a few trials keep one processor busy. In real time
+    it would disturb what is measured. Nobody forks within it (base.forked): the new process would
+    wait for ever for an import that was under way. draws: False to load nothing.
     """
     loader = threading.Thread(target=_load_drawing)
     if draws:
