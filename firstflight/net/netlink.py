@@ -51,7 +51,7 @@ def messages(received: bytes) -> Iterator[Message]:
         if length < _HEADER.size or place + length > len(received):
             raise ValueError("netlink messages that are cut")
         yield Message(kind, flags, number, received[place + _HEADER.size:place + length])
-        place += length + -length % 4
+        place += length + -length % 4  # padded to four bytes
 
 
 def refusal(error: Message) -> tuple[int, str]:

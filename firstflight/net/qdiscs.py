@@ -57,6 +57,7 @@ class InstalledQdisc:
 
     @property
     def is_root(self) -> bool:
+        """Whether it is an interface's root qdisc, or a class at the top."""
         return self.parent == ROOT
 
 
@@ -89,7 +90,7 @@ def question() -> bytes:
 
 
 def read_qdisc(answer: bytes) -> InstalledQdisc:
-    """The qdisc or class in one answer to a question. Raises ValueError if it is cut."""
+    """The qdisc or class in one answer to a question. Raises ValueError if the answer is cut."""
     if len(answer) < _TCMSG.size:
         raise ValueError("a qdisc that is cut")
     _, interface, handle, parent, _ = _TCMSG.unpack_from(answer)
@@ -169,10 +170,11 @@ def has_htb_class(options: bytes) -> bool:
 def htb_default(options: bytes) -> int:
     """The class of packets that no filter classifies; 1 if these are the options of a class only.
     """
-    held = attributes(options)
-    if _HTB_INIT not in held:
+    fields = attributes(options)
+    if _HTB_INIT not in fields:
         return 1
-    return int(_HTB_GLOB.unpack_from(held[_HTB_INIT])[2])
+    _, _, default_class, _, _ = _HTB_GLOB.unpack_from(fields[_HTB_INIT])
+    return int(default_class)
 
 
 def read_htb_class(options: bytes) -> Bucket:
@@ -188,6 +190,7 @@ def read_htb_class(options: bytes) -> Bucket:
 
 
 def _ratespec(rate: int) -> bytes:
+    """A struct tc_ratespec of Ethernet, which holds rates below 4 GB/s. rate: bytes a second."""
     return _RATESPEC.pack(0, _LINKLAYER_ETHERNET, 0, 0, 0, min(rate, MOST_U32))
 
 

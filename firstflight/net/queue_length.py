@@ -42,7 +42,8 @@ class Length(Quantity):
         match = None
         if isinstance(value, str):
             match = re.fullmatch(r"(\d{0,9}(?:\.\d{1,6})?)(ms|bdp|)", value)
-        if match is None or not match[1] and match[2] != "bdp":
+        # Only "bdp" needs no number: it is one BDP.
+        if match is None or (not match[1] and match[2] != "bdp"):
             raise ValueError(f"{value!r} is not a queue length; write packets, a time or"
                              f" bandwidth-delay products, like 100, 50ms or 0.5bdp; {AUTO} is one"
                              f" BDP, at least {LEAST_AUTO_PACKETS} packets")

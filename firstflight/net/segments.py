@@ -39,7 +39,7 @@ _STAMPS = struct.Struct(">II")
 # 7323, appendix A).
 _ONLY_STAMPS = bytes((1, 1, 8, 10))
 _ONLY_STAMPS_BYTES = len(_ONLY_STAMPS) + _STAMPS.size
-_NOTHING: tuple[tuple[int, int], ...] = ()
+_NO_BLOCKS: tuple[tuple[int, int], ...] = ()
 _SEQUENCE_SPACE, _HALF = 1 << 32, 1 << 31
 
 
@@ -83,6 +83,7 @@ class Segment(NamedTuple):
 
     @property
     def is_fin(self) -> bool:
+        """Whether the segment has a FIN."""
         return bool(self.flags & FIN)
 
     @property
@@ -286,26 +287,26 @@ def _accepted(packets: list[RawSegment], port: int) -> int:
 
 def _segment(packet: RawSegment, starts: dict[bool, int]) -> Segment:
     """The segment with relative numbers. starts: from initial_numbers."""
-    own, other = starts[packet.to_client], starts[not packet.to_client]
+    own_start, other_start = starts[packet.to_client], starts[not packet.to_client]
     options = packet.options
     if len(options) == _ONLY_STAMPS_BYTES and options.startswith(_ONLY_STAMPS):
         stamp, echo = _STAMPS.unpack_from(options, len(_ONLY_STAMPS))  # nearly every packet
-        sacked, scale = _NOTHING, 0
+        sacked, scale = _NO_BLOCKS, 0
     else:
-        stamp, echo, sacked, scale = _read_options(options, other)
+        stamp, echo, sacked, scale = _read_options(options, other_start)
     # Fields by position, for speed: every packet of every capture comes here.
     return Segment(packet.time_ns, packet.to_client, packet.client_port,
-                   distance(packet.seq, own),
-                   distance(packet.ack, other) if packet.flags & ACK else None,
+                   distance(packet.seq, own_start),
+                   distance(packet.ack, other_start) if packet.flags & ACK else None,
                    packet.payload_bytes, packet.frame_bytes, packet.flags, packet.window,
                    stamp, echo, sacked, packet.identification, scale,
                    options if packet.flags & SYN else b"")
 
 
-def _read_options(options: bytes, other: int
+def _read_options(options: bytes, other_start: int
                   ) -> tuple[int | None, int | None, tuple[tuple[int, int], ...], int]:
-    """stamp, echo, sacked and scale of a Segment. other: the other side's initial number."""
-    stamp, echo, sacked, scale = None, None, _NOTHING, 0
+    """stamp, echo, sacked and scale of a Segment. other_start: the other side's initial number."""
+    stamp, echo, sacked, scale = None, None, _NO_BLOCKS, 0
     try:
         for kind, data in headers.tcp_options(options):
             if kind == OPTION_TIMESTAMP and len(data) == 8:
@@ -313,7 +314,7 @@ def _read_options(options: bytes, other: int
             elif kind == OPTION_SCALE and len(data) == 1:
                 scale = data[0]
             elif kind == OPTION_SACK and len(data) % 8 == 0:
-                sacked = tuple((distance(start, other), distance(end, other))
+                sacked = tuple((distance(start, other_start), distance(end, other_start))
                                for start, end in _STAMPS.iter_unpack(data))
     except ValueError as error:
         raise CaptureError(f"a capture holds a broken packet: {error}") from error

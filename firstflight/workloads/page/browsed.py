@@ -40,7 +40,7 @@ MOST_RESUMED_BYTES = 600
 PHASE_MS = 1.0  # the most between the requested phase and that of the document's request
 READ_MS = 1.0  # the most from the last byte's arrival until the browser has read a response
 CLIENT_WINDOW = 10  # segments: the initial window of the client's kernel (TCP_INIT_CWND)
-PROXIED_BYTES = 8192  # of a longer answer nginx has at least so many when it writes
+PROXIED_BYTES = 8192  # nginx has at least so many bytes of a longer answer when it writes
 # Charsets of texts whose header names none, or a wrong one.
 _CHARSETS = ("utf-8-sig", "cp1252")
 
@@ -259,8 +259,8 @@ def _compare_tls_records(evidence: BrowsedEvidence) -> Iterator[Comparison]:
     for number, (port, connection) in enumerate(evidence.connections.items(), start=1):
         if connection.finished is None:
             continue
-        of_answers = len(sizes[port]) + records.most_flushes(sizes[port], PROXIED_BYTES)
-        most_short = tls.tickets_of(trial) + records.SETTINGS_RECORDS + of_answers
+        short_of_answers = len(sizes[port]) + records.most_flushes(sizes[port], PROXIED_BYTES)
+        most_short = tls.tickets_of(trial) + records.SETTINGS_RECORDS + short_of_answers
         sent = records.between(evidence.records.get(port, ()), connection.flight_bytes,
                                connection.sent_end)
         yield from records.compare_filled(sent, trial.record_bytes, most_short,
