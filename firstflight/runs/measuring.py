@@ -87,7 +87,7 @@ class Measurer(Protocol):
         ...
 
     def recipes(self, names: Collection[str]) -> Mapping[str, Recipe]:
-        """As Engine.recipes."""
+        """The same as Engine.recipes returns."""
         ...
 
     def judged(self, study: Study[S, T, R], trials: Sequence[T], captured: set[str],
@@ -185,7 +185,7 @@ class MeasureOptions:
 
 
 def measure(study: Study[S, T, R], measurer: Measurer, requested: MeasureOptions) -> RunData[R]:
-    """Measure the trials that have no record yet; return the whole run.
+    """Measure the trials that have no record yet; return the run with all its records.
 
     Raises FirstFlightError if something cannot be written; the trial then has no record.
     """

@@ -1,1 +1,2 @@
-"""What captured packets show of a connection and its path, and what they have to show."""
+"""Reads captured packets: what they show of a connection and its path, and what they have to show.
+"""

@@ -102,7 +102,7 @@ _OFFSET_AT = 12  # in TCP's header, the byte with the header's length
 
 @dataclass(frozen=True)
 class Early:
-    """What the packets show of early data."""
+    """The early data of a connection, and its answer, as packets show them."""
 
     messages: Messages
     wire_bytes: int  # encrypted early data that left before anything came from the server

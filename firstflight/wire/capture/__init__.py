@@ -1,1 +1,4 @@
-"""What a command's network really did, from its kernel's capture: ./run.sh --capture, --report."""
+"""Reads the capture of a command's network, and reports what the network really did.
+
+./run.sh --capture and --report show the report.
+"""

@@ -24,8 +24,8 @@ def first_arrivals(begins: Numbers, ends: Numbers, times: Numbers, bytes_at: Num
     order = numpy.lexsort((times, begins))
     if not len(order):
         return numpy.full(len(bytes_at), NEVER)
-    # The last segment that begins at the byte or before it, and of those that begin where it does
-    # the one that arrived first.
+    # Find the last begin at the byte or before it. Of the segments with this begin, the earliest
+    # arrival counts.
     last = numpy.searchsorted(begins[order], bytes_at, "right") - 1
     begin = begins[order][numpy.maximum(last, 0)]
     earliest = order[numpy.searchsorted(begins[order], begin)]

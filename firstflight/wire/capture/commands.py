@@ -34,7 +34,10 @@ _INITCWND = re.compile(r"\broute\b.*\binitcwnd\s+(\d+)")
 
 def lines_about_commands(capture: Capture, spaces: NamespaceNames,
                          most: int = MOST_LINES) -> list[str]:
-    """A line for each such command: at most `most`, then one line that counts the others."""
+    """A line for each command that failed or acted in the wrong place.
+
+    There are at most `most` lines, and then one that counts the rest.
+    """
     names = _space_names(capture, spaces)
     # The report of links has these commands already.
     refused = " ".join(why for device in capture.devices for why in device.refused)

@@ -46,7 +46,7 @@ class Flight(NamedTuple):
 
 @dataclass(frozen=True)
 class Direction:
-    """What one side of a connection sent."""
+    """The data that one side of a connection sent."""
 
     bytes: int = 0  # without retransmissions
     mss: int = 0  # bytes of a full segment
@@ -83,7 +83,7 @@ class ObservedConnection:
 def observe_connections(connections: Sequence[Endpoints], packets: TcpPackets,
                         links: Sequence[LinkDirection], data: Numbers
                         ) -> list[ObservedConnection | None]:
-    """What was observed of each connection; None for one of which neither host is known.
+    """Observe each connection; None stands for a connection of which neither host is known.
 
     links: all directions of links in the capture. data: the bytes of the capture's file.
     """
@@ -238,7 +238,7 @@ class _PacketEvents:
         return numpy.where((syn >= 0) & (answer < len(self.row)), times[answer] - times[syn], 0)
 
     def directions(self) -> tuple[list[Direction], list[Direction]]:
-        """What each connection's server sent, and what its client sent."""
+        """The data that each connection's server sent, and the data that its client sent."""
         size = self._largest(self.end, self.is_data, 1) - 1  # bytes of each host's data
         is_single = self.is_data & (self.packets.frame_bytes[self.row] <= _MOST_FRAME_BYTES)
         has_merged = self._first(self.is_data & ~is_single) < len(self.row)
@@ -448,7 +448,7 @@ def _unwrapped(numbers: Numbers, host: Numbers, starts: Numbers) -> Numbers:
 
 
 def _first_copies(number: Numbers, seq: Numbers, rows: Numbers) -> Numbers:
-    """The rows without those of duplicates that netem made.
+    """The rows of packets, without the duplicates that netem made.
 
     A duplicate has the number of the packet that it copies. Segments that a queue cut from one
     packet share a number as well, but not a sequence number.

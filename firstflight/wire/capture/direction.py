@@ -33,7 +33,7 @@ class LinkDirection:
     # Whether no program sent the packet, such as ARP (wire.capture.links.find_housekeeping).
     is_housekeeping: Flags
 
-    settings: tuple[DeviceSetting, ...] = ()  # those under which packets came to the queue
+    settings: tuple[DeviceSetting, ...] = ()  # under which packets came to the queue, in time
     sent: int = 0  # how many packets left
     sent_bytes: int = 0  # of the packets that left, on the wire
 

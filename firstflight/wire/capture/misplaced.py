@@ -152,7 +152,10 @@ def _since_ns(settings: Sequence[DeviceSetting]) -> int:
 # Settings that are probably not meant ---------------------------------------------------
 
 def _note_short_delays(link: LinkDirection, settings: Sequence[DeviceSetting]) -> None:
-    """Note delays in whole µs or ns, which a delay without a unit is for tc."""
+    """Note delays that are a whole number of µs or ns, if a command set one without a unit.
+
+    tc takes such a delay for µs or ns, by its version.
+    """
     if not any(re.search(_BARE_DELAY, setting.command) for setting in settings):
         return
     delays_ms = {ms for setting in settings for queue in setting.queues

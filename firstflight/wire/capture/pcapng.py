@@ -27,7 +27,7 @@ _SECTION, _INTERFACE, _PACKET, _LOCAL = 0x0A0D0D0A, 1, 6, 0x80004646  # types of
 # Kinds of blocks for local use, in the order of capture.c.
 _DEVICE, _SETTINGS, _DROPS, _FULL, _REFUSED, _ASKED, _COMMAND, _SAID, _OPENED = range(1, 10)
 _BYTE_ORDER = 0x1A2B3C4D
-_BLOCK = struct.Struct("<II")  # type, length of the whole block
+_BLOCK = struct.Struct("<II")  # type, length of the block with this head and its end, in bytes
 # The head of a packet's block, in words of 4 bytes: device, time (high, low), bytes kept, length.
 _HEAD_WORDS = 5
 # After the packet's bytes, in words of 4 bytes: epb_flags (the option's header and 1 word), then
@@ -311,7 +311,7 @@ def _small(column: Numbers) -> Numbers:
 
 
 def _without_cut(packets: Packets) -> Packets:
-    """The packets without those that a queue cut into segments: the segments are recorded too.
+    """The packets, without the ones that a queue cut into segments. These are recorded as well.
 
     The segments have the number of the packet. Those that left count as accepted by the queue.
     """

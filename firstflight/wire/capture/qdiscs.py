@@ -149,7 +149,7 @@ class DeviceSetting:
         return not any(other.default_class == queue.handle for other in self.queues)
 
     def _rate_kbps(self, above: Qdisc | None) -> float:
-        """The rate of a qdisc or class with all below it; for None of the whole device."""
+        """The rate of a qdisc or class, limited by the ones below it; for None, of the device."""
         rate_kbps = above.rate_kbps if above else math.inf
         if self._has_unlisted_child(above):
             return rate_kbps
@@ -163,7 +163,7 @@ class DeviceSetting:
         return above.packets > sum(queue.packets for queue in self._used_children(above))
 
     def _delay_ms(self, above: Qdisc | None) -> float:
-        """The least delay on a way through a qdisc or class; for None through the device."""
+        """The least delay on a way through a qdisc or class; for None, through the device."""
         delay_ms = above.delay_ms if above else 0.0
         if self._has_unlisted_child(above):
             return delay_ms

@@ -478,7 +478,7 @@ def _were(count: int) -> str:
 
 def _provenance(facts: Mapping[str, object], capture: Capture, excluded: Mapping[str, int]
                 ) -> tuple[Fact, ...]:
-    """What was run on which kernel, how long it took, and which packets the report covers."""
+    """Facts on the command, its kernel, the time that it took, and the packets of the report."""
     lines = [Fact("command", " ".join(_list_of(facts, "command")) or "not known"),
              Fact("kernel", f"{facts.get('kernel_origin', 'not known')}, in virtual time")]
 

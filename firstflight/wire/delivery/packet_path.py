@@ -102,7 +102,7 @@ class Delivery:
 
 def deliveries(client_pcap: Packets, server_pcap: Packets, path: Path,
                table: Callable[[], Sequence[int]]) -> tuple[Delivery, Delivery]:
-    """What the path did to packets to the client, and to packets to the server.
+    """Judge what the path did to packets to the client, and to packets to the server.
 
     client_pcap, server_pcap: every packet of a trial at that host. table: returns netem's normal
     distribution; it is called only if there is jitter. Raises CaptureError.
@@ -125,7 +125,7 @@ def deliveries(client_pcap: Packets, server_pcap: Packets, path: Path,
 
 
 def delivery_of(sent: Sequence[Frame], came: Sequence[Frame], link: Link, late_ns: int) -> Delivery:
-    """What a link without jitter did to packets.
+    """Judge what a link without jitter did to packets.
 
     sent: the packets that came to the link. came: the packets that left it. Packets with the same
     head are the same. late_ns: how much later than due a packet may leave the link, because of
@@ -241,7 +241,7 @@ def _pair(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery) -> l
 
 def _pair_in_any_order(sent: Sequence[Frame], came: Sequence[Frame], delivery: Delivery
                        ) -> list[int | None]:
-    """The same as _pair returns, where packets have overtaken others."""
+    """When each sent packet arrived, as _pair returns it, if packets have overtaken others."""
     arrived: list[int | None] = [None] * len(sent)
     waiting: dict[tuple[bytes, int], deque[int]] = {}
     for place, frame in enumerate(sent):

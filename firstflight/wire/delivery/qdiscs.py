@@ -84,8 +84,8 @@ def _losses(link: Link, numbers: Iterator[int]) -> Iterator[bool]:
 def _deviation_ns(jitter_ns: int, numbers: Iterator[int], table: Sequence[int]) -> int:
     """How far one delay is from the mean (tabledist).
 
-    It is jitter_ns × a number drawn from the table / _TABLE_SCALE, rounded as the kernel does: the
-    whole multiples of the scale apart from the rest, and the rest to the nearest number.
+    A number is drawn from the table; the result is jitter_ns × this number / _TABLE_SCALE. The
+    kernel divides jitter_ns first, and rounds only what is left of it.
     """
     if not jitter_ns:
         return 0
