@@ -1,4 +1,4 @@
-"""What these tests share: the scenario zhao2019, and a run of it measured in the guest."""
+"""Fixtures for tests of fetches: the scenario zhao2019, its stored run, and one stored trial."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ def scenario() -> Scenario:
 
 @pytest.fixture(scope="package")
 def stored() -> list[Record]:
-    """128 fetches as they were measured."""
+    """The 128 fetches of a run of zhao2019 that was measured in the guest."""
     return read_rows(GOLDEN, Record)
 
 
 @pytest.fixture
 def good() -> Stored:
-    """RTT 100 ms, 1000 kbit/s, window 3, 9000 bytes; nothing sent again."""
+    """A fetch of 9000 bytes at 100 ms and 1000 kbit/s: window of 3 segments, no retransmission."""
     return load("iw3")

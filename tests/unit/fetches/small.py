@@ -1,4 +1,4 @@
-"""A small scenario of kind fetches, to read with changes."""
+"""Small scenarios of kind fetches as texts, which tests change and then read."""
 
 from __future__ import annotations
 
@@ -77,14 +77,18 @@ rtt_ms = [20, 200, 300]
 bandwidth_kbps = [9000, 9000, 9000]
 response_bytes = [9000, 60000, 60000]
 """
-# The project's scenarios of this kind.
+# Names of the project's scenarios of kind fetches.
 NAMES = tuple(name for name in scenario_file.names()
               if scenario_file.find(name).raw.get("kind", "fetches") == "fetches")
+# A change for small(): it removes the figures.
 WITHOUT_FIGURES = (SMALL[SMALL.index("[[figure]]"):], "")
 
 
 def small(folder: Path, *changes: tuple[str, str]) -> Scenario:
-    """SMALL with replacements, read from folder/small.toml."""
+    """The scenario of SMALL after these changes, each (old text, new text).
+
+    It is read from folder/small.toml.
+    """
     text = SMALL
     for old, new in changes:
         assert old in text, old

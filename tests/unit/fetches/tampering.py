@@ -1,4 +1,7 @@
-"""Ways to tamper with a stored trial, as if the network, a report or a capture had been another."""
+"""Ways to tamper with a stored trial: with its parameters, its reports or its captures.
+
+Each function here returns a Change, or is one. A Change takes a stored trial and returns another.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,36 @@ from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 
 Change = Callable[[Stored], Stored]
-# As the record of a client's hello begins, and one of another kind.
+# The first bytes of the TLS record of a client's hello, and of a record with application data.
 HELLO, NO_HELLO = b"\x16\x03\x01", b"\x17\x03\x01"
-SYN, ACK, FLAGS, WINDOW, OPTIONS = 0x02, 0x10, 47, slice(48, 50), slice(54, 74)
+# Bits of TCP's flags. Then where flags, window and a SYN's options stand in a frame: behind 14
+# bytes of Ethernet and 20 of IPv4.
+SYN, ACK = 0x02, 0x10
+FLAGS, WINDOW, OPTIONS = 47, slice(48, 50), slice(54, 74)
 
 
 def both(first: Change, second: Change) -> Change:
-    """Two changes, one after the other."""
+    """The second change of what the first one made."""
     return lambda trial: second(first(trial))
 
 
 def requested(**fields: Any) -> Change:
+    """Other parameters were requested."""
     return lambda trial: trial.requested(**fields)
 
 
 def said(part: str, **values: Any) -> Change:
+    """The client ("fetch") or the server ("server") reported other values."""
     return lambda trial: trial.said(part, **values)
 
 
 def later(part: str, name: str, by: float, factor: float = 1.0) -> Change:
+    """A reported time is multiplied by factor, and then by is added, in the unit of the time."""
     return lambda trial: trial.said(part, **{name: trial.observation[part][name] * factor + by})
 
 
 def tls(**values: Any) -> Change:
+    """The server reported other values of its TLS session."""
     return lambda trial: trial.said("server", tls={**trial.observation["server"]["tls"], **values})
 
 
@@ -46,56 +56,60 @@ def shorter_flight(by_bytes: int) -> Change:
 
 
 def longer_queue(by_packets: int) -> Change:
-    """A queue was requested that holds more than the trial's."""
+    """The requested queue holds by_packets more than the trial's."""
     return lambda trial: trial.requested(
         queue_packets=trial.trial.queue_packets + by_packets)
 
 
 def client_said(**values: Any) -> Change:
-    """The kernel of a client that uploads reports something else of its socket."""
+    """The kernel of an uploading client reported other values of the client's socket."""
     return lambda trial: trial.said(
         "fetch", socket={**trial.observation["fetch"]["socket"], **values})
 
 
 def recorded(most_bytes: int) -> Change:
-    """Records of at most so much text behind the server's Finished, on the last connection."""
+    """TLS records hold at most most_bytes of plaintext each.
+
+    That concerns the records that follow the server's Finished on the last connection.
+    """
     def change(trial: Stored) -> Stored:
         *others, (port, runs) = trial.observation["records"]
         lengths = [length for length, count in runs for _ in range(count)]
         begins = lengths.index(FINISHED_BYTES) + 1
         cut = [part for length in lengths[begins:] for part in split(length, most_bytes)]
-        of_all = [[length, 1] for length in (*lengths[:begins], *cut)]
+        new_runs = [[length, 1] for length in (*lengths[:begins], *cut)]
         return replace(trial, observation={
-            **trial.observation, "records": [*others, [port, of_all]]})
+            **trial.observation, "records": [*others, [port, new_runs]]})
     return change
 
 
 def without_ticket(trial: Stored) -> Stored:
-    """The record behind the server's Finished is missing on the last connection.
+    """The record that follows the server's Finished is missing on the last connection.
 
-    Nobody misses its bytes: the next record has them.
+    The sum of the bytes stays: the last record has those of the missing one.
     """
     *others, (port, runs) = trial.observation["records"]
     lengths = [length for length, count in runs for _ in range(count)]
-    place = lengths.index(FINISHED_BYTES) + 1
-    ticket = lengths.pop(place)
-    lengths[-1] += ticket
+    ticket_bytes = lengths.pop(lengths.index(FINISHED_BYTES) + 1)
+    lengths[-1] += ticket_bytes
+    new_runs = [[length, 1] for length in lengths]
     return replace(trial, observation={
-        **trial.observation, "records": [*others, [port, [[each, 1] for each in lengths]]]})
+        **trial.observation, "records": [*others, [port, new_runs]]})
 
 
 def without_records(trial: Stored) -> Stored:
+    """No TLS records were reported."""
     return replace(trial, observation={**trial.observation, "records": []})
 
 
 def resized(size: int) -> Change:
-    """All agree on a request of another size than the packets have."""
+    """Parameters, client and server agree on a request's size, and the packets have another."""
     return lambda trial: client_said(request_bytes=size)(
         trial.requested(request_bytes=size).said("server", request_body_bytes=size))
 
 
 def from_upload(number: int, by_ns: int) -> Change:
-    """The client is late from one segment of its upload on, and with it all that follows."""
+    """Both captures are by_ns later from one segment of the client's upload on."""
     def change(trial: Stored) -> Stored:
         copies = []
         for capture in (trial.client, trial.server):
@@ -109,13 +123,18 @@ def from_upload(number: int, by_ns: int) -> Change:
 
 
 def drops(queue: int, random: int, to_server: int = 0) -> Change:
+    """Other counts of dropped packets were reported.
+
+    queue and random: on the way to the client, by the full queue and by random loss.
+    to_server: by the full queue on the way to the server.
+    """
     return lambda trial: replace(trial, observation={**trial.observation, "drops": {
         "to_client": {"queue": queue, "random": random},
         "to_server": {"queue": to_server, "random": 0}}})
 
 
 def syn(edit: Callable[[bytes], bytes], answers: bool = False) -> Change:
-    """Each SYN, or each SYN-ACK, is another one in both captures."""
+    """Each SYN is edited in both captures. answers: each SYN-ACK instead."""
     def changed(packet: Packet) -> Packet:
         flags = packet.frame[FLAGS]
         if flags & SYN and bool(flags & ACK) == answers:
@@ -127,7 +146,7 @@ def syn(edit: Callable[[bytes], bytes], answers: bool = False) -> Change:
 
 
 def offering(edit: Callable[[bytes], bytes], number: int) -> Change:
-    """The client's packets from one of them on are others in both captures."""
+    """The client's packets, without the first number of them, are edited in both captures."""
     def changed(packets: list[Packet]) -> list[Packet]:
         from_client = [packet for packet in packets if not packet.to_client][number:]
         return [replace(packet, frame=edit(packet.frame)) if packet in from_client else packet
@@ -137,6 +156,7 @@ def offering(edit: Callable[[bytes], bytes], number: int) -> Change:
 
 
 def option(old: str, new: str) -> Callable[[bytes], bytes]:
+    """An edit of a frame: new stands where old stood in TCP's options, both in hexadecimal."""
     def edit(frame: bytes) -> bytes:
         options = frame[OPTIONS]
         assert bytes.fromhex(old) in options, options.hex()
@@ -146,25 +166,28 @@ def option(old: str, new: str) -> Callable[[bytes], bytes]:
 
 
 def flags(added: int) -> Callable[[bytes], bytes]:
+    """An edit of a frame: these bits are set in TCP's flags as well."""
     return lambda frame: frame[:FLAGS] + bytes([frame[FLAGS] | added]) + frame[FLAGS + 1:]
 
 
 def window(value: int) -> Callable[[bytes], bytes]:
+    """An edit of a frame: TCP's header has this window, before scaling."""
     return lambda frame: frame[:WINDOW.start] + value.to_bytes(2, "big") + frame[WINDOW.stop:]
 
 
 def moved(side: str, number: int, by_ns: int) -> Change:
-    """One packet of data at one side, by its number."""
+    """The server's segment of data with this number, from 0, is by_ns later in one capture."""
     def change(trial: Stored) -> Stored:
         packets = stored.read(getattr(trial, side))
-        one = stored.nth_data(packets, number)
-        return trial.captured(**{side: [replace(packet, time_ns=packet.time_ns + by_ns)
-                                        if packet is one else packet for packet in packets]})
+        moved_packet = stored.nth_data(packets, number)
+        return trial.captured(**{side: [
+            replace(packet, time_ns=packet.time_ns + by_ns) if packet is moved_packet else packet
+            for packet in packets]})
     return change
 
 
 def without(side: str, number: int) -> Change:
-    """A packet of data is missing at one side."""
+    """The server's segment of data with this number, from 0, is missing in one capture."""
     def change(trial: Stored) -> Stored:
         packets = stored.read(getattr(trial, side))
         packets.remove(stored.nth_data(packets, number))
@@ -173,7 +196,10 @@ def without(side: str, number: int) -> Change:
 
 
 def cut(side: str, size: int, is_reported: bool = False) -> Change:
-    """The last bytes of a capture are missing. is_reported: its worker counted what is left."""
+    """The last size bytes of a capture are missing.
+
+    is_reported: the worker reported the number of bytes that are left, not of all of them.
+    """
     def change(trial: Stored) -> Stored:
         left = getattr(trial, side)[:-size]
         changed = trial.captured()
@@ -184,18 +210,18 @@ def cut(side: str, size: int, is_reported: bool = False) -> Change:
 
 
 def lost_at_end(side: str) -> Change:
-    """The capture ends a whole packet before what its worker counted."""
+    """The last packet of a capture is missing, and the worker counted it."""
     return lambda trial: replace(trial, **{side: stored.write(
         stored.read(getattr(trial, side))[:-1])})
 
 
 def sent_again(number: int, later_ms: float) -> Change:
-    """The server sends a segment of data once more, so much later."""
+    """The server retransmits the segment of data with this number, later_ms after it sent it."""
     return lambda trial: stored.sent_again(trial, number, later_ms)
 
 
 def without_packet(number: int) -> Change:
-    """A packet of any kind did not arrive at the server."""
+    """The packet with this number, of any kind, is missing in the server's capture."""
     def change(trial: Stored) -> Stored:
         packets = stored.read(trial.server)
         del packets[number]
@@ -204,7 +230,7 @@ def without_packet(number: int) -> Change:
 
 
 def without_last_acknowledgements(trial: Stored) -> Stored:
-    """What the client sent at the end did not arrive at the server."""
+    """The client's packets among the last four of the server's capture are missing there."""
     packets = stored.read(trial.server)
     end_ns = packets[-4].time_ns
     return trial.captured(server=[packet for packet in packets
@@ -212,41 +238,45 @@ def without_last_acknowledgements(trial: Stored) -> Stored:
 
 
 def without_hello(trial: Stored) -> Stored:
-    """No packet at the client begins as a TLS handshake does."""
+    """No packet of the client's capture has the first bytes of a TLS handshake."""
     return trial.captured(client=[
         replace(packet, frame=packet.frame.replace(HELLO, NO_HELLO, 1))
         for packet in stored.read(trial.client)])
 
 
 def from_data(number: int, by_ns: int) -> Change:
-    """The server is late from one segment on, and with it all that follows at both hosts."""
+    """Both captures are by_ns later from one of the server's segments of data on."""
     def change(trial: Stored) -> Stored:
         copies = []
         for capture in (trial.client, trial.server):
             packets = stored.read(capture)
             first = packets.index(stored.nth_data(packets, number))
             copies.append(
-                [replace(packet, time_ns=packet.time_ns + (by_ns if place >= first else 0))
-                           for place, packet in enumerate(packets)])
+                [replace(packet, time_ns=packet.time_ns + by_ns * (place >= first))
+                 for place, packet in enumerate(packets)])
         return trial.captured(*copies)
     return change
 
 
 def shifted(by_ns: int) -> Change:
+    """All packets of both captures are by_ns later."""
     return lambda trial: trial.captured(*(
         [replace(packet, time_ns=packet.time_ns + by_ns) for packet in stored.read(capture)]
         for capture in (trial.client, trial.server)))
 
 
 def swapped(other: str) -> Change:
-    """The client's times are those of another trial."""
+    """The client reported the times of another stored trial."""
     fetch = stored.load(other).observation["fetch"]
     return said("fetch", **{name: fetch[name] for name in ("connect_ms", "first_byte_ms",
                                                           "total_ms")})
 
 
 def answered_later(ms: float) -> Change:
-    """All that the server sends behind its handshake waits, for the client's Finished perhaps."""
+    """All that the server sends after its first segment of data is ms later in both captures.
+
+    A server that waits for the client's Finished would send so late.
+    """
     def change(trial: Stored) -> Stored:
         def moved(packets: list[Packet]) -> list[Packet]:
             port = trial.observation["fetch"]["port"]

@@ -1,4 +1,4 @@
-"""Single cells and the report of a run: means, answers, what lacks, what decided besides."""
+"""Tables and figures of cells, and the report of a run: means, answers, notes, missing data."""
 
 from __future__ import annotations
 
@@ -71,10 +71,10 @@ def test_a_cell_without_a_measurement_has_a_row_with_its_error(stored: list[Reco
     assert table.column("total") == [None] and table.notes == ("[1] killed",)
 
 
-def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
-    """Whatever field it is; a default is not shown, nor an uplink as fast as the downlink.
+def test_each_parameter_in_which_trials_differ_has_a_column(stored: list[Record]) -> None:
+    """A parameter at its default has no column, nor has an uplink as fast as the downlink.
 
-    But where others lose packets, a network that loses none says so.
+    But where another trial loses packets, the words of a network without loss name its loss.
     """
     trials = [record.trial for record in stored[:4]]
 
@@ -106,20 +106,24 @@ def test_what_distinguishes_trials_has_a_column(stored: list[Record]) -> None:
 # Every trial -------------------------------------------------------------------------
 
 
-def test_more_rows_than_a_page_holds_are_named(stored: list[Record]) -> None:
+def test_a_table_of_trials_shows_500_rows_and_counts_the_hidden_ones(stored: list[Record]) -> None:
     table = trials_table([replace(stored[0], trial=replace(stored[0].trial, response_bytes=size))
-                          for size in range(1, 1200)])
+                          for size in range(1, 1200)])  # 1199 records
     assert (len(table.rows), table.hidden_rows) == (500, 699)
 
 
 # The answer of a run: its sentences are in tests/golden/answers.py -------------------
 
-def test_more_comparisons_than_a_reader_takes_in_are_those_with_the_largest_effect() -> None:
-    cells = [one for queue in range(30, 60) for one in (
-        cell(10, 200.0, queue_packets=queue), cell(20, 200.0 - queue, queue_packets=queue))]
+def test_an_answer_shows_the_comparisons_with_the_largest_effects_and_counts_the_others() -> None:
+    cells = []
+    for queue in range(30, 60):  # 30 comparisons; as many ms are saved as the queue has packets
+        cells.append(cell(10, 200.0, queue_packets=queue))
+        cells.append(cell(20, 200.0 - queue, queue_packets=queue))
+
     table = answered(*cells).table
     assert table is not None and (len(table.rows), table.hidden_rows) == (answer.MOST_ROWS, 10)
-    assert min(row[0] for row in table.rows) == 40  # of the queues; equal columns are left out
+    # The queue is the first column, as all cells are alike in the other parameters.
+    assert min(row[0] for row in table.rows) == 40
 
 
 # Published raw values -----------------------------------------------------------------
@@ -138,6 +142,7 @@ def test_raw_values_mark_published_cells_with_defects_and_compare_the_others(
     row = next(row for row in rows if (row.initcwnd, row.rtt_ms, row.bandwidth_kbps)
                == (10, 1000, 7000))
     assert row.published_ms == 3017 and row.comparable_ms == 2017 and row.mark == ""
+    # Two windows at six RTTs and three bandwidths, then two windows at two RTTs and all eight.
     assert sum(row.mark == "u" for row in rows) == 2 * 6 * 3
     assert sum(row.mark == "f" for row in rows) == 2 * 2 * 8
     compared = finding(scenario, scenario.raw, stored).tables[-1].notes[-1]
@@ -147,9 +152,13 @@ def test_raw_values_mark_published_cells_with_defects_and_compare_the_others(
     assert not any("comparable" in note for note in lacking[-1].notes)
 
 
-# What a figure shows and says of itself -----------------------------------------------
+# Bar charts: their axes, shares, whiskers and published values ------------------------
 
 def bars_of(name: str, figure: str, like_the_papers: bool = False, one_in: int = 1) -> BarChart:
+    """The bar chart of a figure of a stored run.
+
+    like_the_papers: the scenario has a population drawn from the paper's, one client in one_in.
+    """
     scenario = stored_fetches.scenario(name)
     if like_the_papers:
         people = Population(scenario.sweeps[0].name, "", (3, 10))
@@ -161,13 +170,13 @@ def bars_of(name: str, figure: str, like_the_papers: bool = False, one_in: int =
     return made
 
 
-def test_shares_of_a_sample_are_not_called_the_papers() -> None:
+def test_the_shares_of_a_sampled_population_are_not_called_the_papers() -> None:
     assert bars_of("zhao2019", "fig5_rtt", True).above == "share of the paper's responses"
     assert bars_of("zhao2019", "fig5_rtt", True, one_in=8).above == (
         "share of the responses of one client in 8")
 
 
-def test_a_windows_whisker_is_the_interval_of_what_it_saves() -> None:
+def test_a_windows_whisker_is_the_paired_interval_of_its_time() -> None:
     panel = stored_fetches.bar_figures("marrama2012")["fig2"]
     first, second, *_ = panel.bars
     change = replace(second.difference, base=Estimate(500.0), experiment=Estimate(480.0),
@@ -182,18 +191,19 @@ def test_a_windows_whisker_is_the_interval_of_what_it_saves() -> None:
     assert more_is_better.paired_interval == (475.0, 485.0) and not more_is_better.is_unsure
 
 
-def test_values_beside_a_population_like_the_papers_are_published_in_the_paper() -> None:
+def test_published_values_next_to_a_population_like_the_papers_are_called_the_papers() -> None:
     assert bars_of("zhao2019", "fig5_rtt", like_the_papers=True).publisher == "in the paper"
 
 
 # The complementary distribution -------------------------------------------------------
 
+# Latencies in ms and their weights, under windows of 3 and 10 segments.
 SLOW = Sample(3, [400.0, 100.0, 200.0], [1.0, 2.0, 1.0])
 FAST = Sample(10, numpy.array([90.0, 150.0, 300.0]), numpy.array([2.0, 1.0, 1.0]))
 PANEL = BarFigure(
     Figure(name="tail", title="Latency", kind="improvement", sweep="grid", by="rtt_ms",
-                     windows=(3, 10), metric="latency_ms"),
-              (), "curl", "cubic", samples=(SLOW, FAST))
+           windows=(3, 10), metric="latency_ms"),
+    bars=(), client="curl", congestion_control="cubic", samples=(SLOW, FAST))
 
 
 @pytest.fixture(scope="module")
@@ -202,13 +212,12 @@ def drawn() -> Any:
         yield drawing.figure_of(ccdf.chart(PANEL, samples.bar_chart()))
 
 
-def test_every_further_chart_of_a_file_is_drawn() -> None:
+def test_every_chart_that_a_file_can_request_with_also_has_a_function() -> None:
     assert {*bars.CHARTS} == {*ALSO}
 
 
 @pytest.mark.parametrize("name", ALSO)
-def test_nothing_is_clipped_or_on_another(name: str) -> None:
-    """Of any further chart of what is behind the bars."""
+def test_no_text_of_a_chart_requested_with_also_is_clipped_or_overlaps(name: str) -> None:
     with drawing.style.settings():
         samples.check_fits(drawing.figure_of(bars.CHARTS[name](PANEL, samples.bar_chart())))
 
@@ -219,7 +228,7 @@ def test_a_curve_is_the_weight_above_each_value() -> None:
     assert list(percent) == [50, 25, 0]
 
 
-def test_the_ccdfs_context_and_foot_speak_of_curves() -> None:
+def test_the_words_of_a_ccdf_speak_of_curves_not_of_triangles() -> None:
     chart = ccdf.chart(PANEL, replace(samples.bar_chart(), compared="two weeks"))
     words = " ".join(text.get_text() for text in drawing.figure_of(chart).findobj(Text))
     assert "Curves: two weeks" in words and "Triangles" not in words
@@ -237,7 +246,7 @@ def test_a_ccdf_has_both_windows_on_logarithmic_axes(drawn: Any) -> None:
     assert [text.get_text() for text in legend.get_texts()] == ["IW 3", "IW 10"]
 
 
-# What a figure says of itself ---------------------------------------------------------
+# What a figure's bars are averaged over, and the servers in its heading ---------------
 
 @pytest.mark.parametrize(("weights", "published", "over"), [
     ("", "", ""), ("joint", "", "the joint distribution of RTT and bandwidth"),
@@ -252,22 +261,25 @@ def test_a_figure_names_what_its_bars_are_averaged_over(weights: str, published:
 
 
 def test_a_figures_context_names_the_server() -> None:
-    """Nobody, where it was our own server over HTTP/1.1 alone."""
-    def told(*of: tuple[str, str]) -> str:
+    """The project's own server over HTTP/1.1 is not named where there is no other one."""
+    def context(*servers: tuple[str, str]) -> str:
         return figure.heading([Record(replace(load("iw10").trial, server=server, http=http), True,
-                                      verdict="pass") for server, http in of])[0]
+                                      verdict="pass") for server, http in servers])[0]
 
     start, rest = "real Linux TCP", ": RTT 100 ms, BW 1 Mbit/s, size 9 kB, IW 10 segments"
-    assert told(("builtin", "1.1")) == f"{start}{rest}"
-    assert told(("nginx", "1.1")) == f"{start}; server: nginx{rest}"
-    assert told(("builtin", "1.1"), ("own", "2")) == (
+    assert context(("builtin", "1.1")) == f"{start}{rest}"
+    assert context(("nginx", "1.1")) == f"{start}; server: nginx{rest}"
+    assert context(("builtin", "1.1"), ("own", "2")) == (
         f"{start}; servers: server.py, one's own (HTTP/2){rest}")
 
 
 def test_a_cells_weight_is_shared_by_its_repeats() -> None:
-    cells = [swept_bars.CellRows(1.0, [Row(None, 3, unit, 1.0, value) for unit, value in
-                                   enumerate(values)], Excluded(), lossless=True)
-             for values in ([1.0, 2.0], [4.0])]
+    cells = []
+    for values in ([1.0, 2.0], [4.0]):  # two repeats in the first cell, one in the second
+        rows = [Row(cell=None, window=3, unit=repeat, weight=1.0, value=value)
+                for repeat, value in enumerate(values)]
+        cells.append(swept_bars.CellRows(1.0, rows, Excluded(), lossless=True))
+
     sample = swept_bars._sample(3, [(cell, 0.5) for cell in cells])
     assert (sample.name, sample.values, sample.weights) == (
         "IW 3", [1.0, 2.0, 4.0], [0.25, 0.25, 0.5])
@@ -276,15 +288,17 @@ def test_a_cells_weight_is_shared_by_its_repeats() -> None:
 # The report of a run ------------------------------------------------------------------
 
 def zhao(records: Any, **facts: Any) -> Report:
+    """The report of zhao2019 with these records. facts: of the run, such as its state."""
     return stored_fetches.report("zhao2019", records, **facts)
 
 
 def changed(records: list[Record], **by_place: Record) -> list[Record]:
+    """The records with some of them replaced: at5=record replaces the one with index 5."""
     return [by_place.get(f"at{place}", record) for place, record in enumerate(records)]
 
 
 def found_in(report: Report, name: str) -> Finding:
-    return next(each for each in report.findings if each.name == name)
+    return next(finding for finding in report.findings if finding.name == name)
 
 
 def failed(record: Record) -> Record:
@@ -295,7 +309,7 @@ def test_an_unknown_check_has_a_row_in_the_table_of_checks(stored: list[Record])
     refused = replace(stored[40], verdict=FAIL, failed_checks="RTT; new check")
     report = zhao(changed(stored, at5=failed(stored[5]), at40=refused))
     assert report.checks is not None
-    judged = {row[0]: row[2:] for row in report.checks.rows}
+    judged = {row[0]: row[2:] for row in report.checks.rows}  # passed, failed, not judged
     assert judged["RTT"] == (126, 1, 1) and judged["size"] == (127, 0, 1)
     assert judged["new check"] == (None, 1, None)
     in_real_time = zhao(stored, virtual_time=False).checks
@@ -304,9 +318,9 @@ def test_an_unknown_check_has_a_row_in_the_table_of_checks(stored: list[Record])
 
 def test_a_figure_without_its_cells_says_how_to_get_them(stored: list[Record]) -> None:
     report = zhao(stored[:4])
-    missing = [each.missing for each in report.findings if each.missing]
+    missing = [finding.missing for finding in report.findings if finding.missing]
     assert len(missing) == 3 and all("./run.sh --scenario zhao2019" in why for why in missing)
-    assert report.findings[0].name == "cells"  # where no figure has rows, the cells speak
+    assert report.findings[0].name == "cells"  # since no figure has rows
     assert "3 → 10. Of 2 comparisons: 1 faster" in report.answer.sentence
     spoiled = zhao([failed(record) if record.trial.rtt_ms == 20 else record for record in stored])
     assert "bucket 20 counts (16 failed transfers)" in found_in(spoiled, "fig5_rtt").missing
@@ -332,28 +346,33 @@ def test_an_interrupted_run_says_so(stored: list[Record]) -> None:
 
 @pytest.mark.filterwarnings("error::RuntimeWarning")
 def test_a_metric_that_is_zero_in_some_repeats_has_a_percentage(stored: list[Record]) -> None:
-    """Of a baseline that was resampled to nothing, too: it is none, not an error."""
-    network = stored[0].trial.bandwidth_kbps
-    repeats = [replace(record, trial=replace(record.trial, repeat=repeat), total_ms=float(
-        repeat == 1 and record.trial.bandwidth_kbps == network) * record.trial.initcwnd)
-        for record in stored for repeat in (1, 2)]
+    """A resampled baseline of 0 gives neither a warning nor a percentage that is no number."""
+    bandwidth_kbps = stored[0].trial.bandwidth_kbps
+    repeats = []
+    for record in stored:
+        for repeat in (1, 2):
+            # A time of 0 ms but in the first repeat at one bandwidth.
+            is_timed = repeat == 1 and record.trial.bandwidth_kbps == bandwidth_kbps
+            repeats.append(replace(record, trial=replace(record.trial, repeat=repeat),
+                                   total_ms=float(record.trial.initcwnd if is_timed else 0)))
+
     percents = found_in(zhao(repeats), "fig5_rtt").tables[0].column("", "improved")
-    assert percents and all(value == value for value in percents)
+    assert percents and all(value == value for value in percents)  # a NaN is not equal to itself
 
 
-# What is told where something lacks ---------------------------------------------------
+# Reports of runs in which something is missing ----------------------------------------
 
 NGINX, PLAIN = stored.load("nginx"), stored.load("nginx_plain")
 
 
 def without_data(trial: stored.Stored) -> stored.Stored:
-    """As if its server had never answered."""
+    """The trial as if its server had never answered."""
     return trial.captured(*([packet for packet in stored.read(side)
                              if not (packet.to_client and packet.payload_bytes)]
                             for side in (trial.client, trial.server)))
 
 
-# In the packets ----------------------------------------------------------------------
+# An answer is missing in the packets -------------------------------------------------
 
 def test_a_server_that_did_not_answer_is_a_failed_verdict() -> None:
     record = without_data(PLAIN).judge()
@@ -368,11 +387,14 @@ def test_the_certificate_of_ones_own_server_has_no_size_to_compare() -> None:
     assert record.counts and record.flight_bytes == NGINX.judge().flight_bytes
 
 
-# In the records ----------------------------------------------------------------------
+# Records do not count ----------------------------------------------------------------
 
 def requested(change: Callable[[Record], Record] = lambda record: record,
           **lists: list[float]) -> Report:
-    """A question of which zhao2019's golden run knows the answer."""
+    """The report of a question about RTT and window, with records of zhao2019's stored run.
+
+    change: what happens to each record. lists: other values of the question's parameters.
+    """
     made = registry.own_question("own", Overrides({
         "rtt_ms": [20, 50, 100], "bandwidth_kbps": [1000], "response_bytes": [9000],
         "initcwnd": [3, 10], "initrwnd": [27], "queue": ["1000"], **lists}, client="curl"))
@@ -383,7 +405,7 @@ def requested(change: Callable[[Record], Record] = lambda record: record,
 
 
 def names(report: Report) -> list[str]:
-    return [found_in.name for found_in in report.findings]
+    return [finding.name for finding in report.findings]
 
 
 def test_a_map_of_one_window_compares_nothing() -> None:
@@ -394,8 +416,8 @@ def test_a_map_of_one_window_compares_nothing() -> None:
 def test_a_cell_that_does_not_count_has_no_bar() -> None:
     report = requested(
         lambda record: replace(record, verdict=FAIL, verdict_reason="RTT: observed 1")
-                   if record.trial.rtt_ms == 50 else record)
-    (found,) = (found_in for found_in in report.findings if found_in.name == "bars")
+        if record.trial.rtt_ms == 50 else record)
+    found = found_in(report, "bars")
     assert isinstance(found.chart, GroupChart)
     assert [(label, [bar is None for bar in bars]) for label, bars in found.chart.groups] == [
         ("20", [False, False]), ("50", [True, True]), ("100", [False, False])]
@@ -407,29 +429,29 @@ def test_a_cell_that_does_not_count_has_no_bar() -> None:
 
 def test_the_sentence_of_an_empty_map_says_that_nothing_counts() -> None:
     report = requested(lambda record: replace(record, verdict=FAIL), bandwidth_kbps=[56, 1000])
-    (found,) = (found_in for found_in in report.findings if found_in.name == "map")
+    found = found_in(report, "map")
     assert found.sentence == "Nothing that was measured counts."
     assert {cell for row in found.tables[0].rows for cell in row[1:]} == {None}
 
 
 def test_steps_and_levels_name_cells_that_were_not_measured() -> None:
     report = stored_questions.steps_of(slice(0, -1))
-    assert [found_in.missing.partition(" (")[0] for found_in in report.findings] == [
+    assert [finding.missing.partition(" (")[0] for finding in report.findings] == [
         "1 of 2 cells"] * 2
-    assert all("were not measured; measure with ./run.sh" in found_in.missing
-               for found_in in report.findings)
+    assert all("were not measured; measure with ./run.sh" in finding.missing
+               for finding in report.findings)
 
 
 def test_a_population_that_is_not_explained_has_no_steps() -> None:
-    part = stored_fetches.scenario("dukkipati2010").drawn
-    plain = tuple(replace(each, explained=False) for each in part.populations)
-    assert ablation.measured_steps(replace(part, populations=plain), []) == []
+    drawn = stored_fetches.scenario("dukkipati2010").drawn
+    plain = tuple(replace(population, explained=False) for population in drawn.populations)
+    assert ablation.measured_steps(replace(drawn, populations=plain), []) == []
 
 
-# In the files ------------------------------------------------------------------------
+# Nothing is published of a scenario's figures ----------------------------------------
 
-def test_sweeps_of_which_raw_values_alone_are_published_are_measured_too() -> None:
-    """The figures of another scenario come along only where something is published of them."""
+def test_sweeps_with_published_raw_values_only_are_measured_without_their_figures() -> None:
+    """A scenario takes over the figures of another one only with their published values."""
     own = RAW_AND_CAUSES.replace("[as_published]", """[[figure]]
 name = "ours"
 title = "Ours"
@@ -444,23 +466,26 @@ metric = "total_ms"
     assert found.figures == () and [sweep.name for sweep in found.sweeps] == ["grid"]
 
 
-# What others than the window decided is told ------------------------------------------
+# Notes on what limited a fetch besides its window -------------------------------------
 
-def met(stored: list[Record], **columns: object) -> list[Record]:
-    """The run, its first fetch with a window of 10 as if it had met this."""
+def limited(stored: list[Record], **columns: object) -> list[Record]:
+    """The records, with these columns in the first fetch that has a window of 10.
+
+    A fetch with a retransmission is passed over.
+    """
     place = next(place for place, record in enumerate(stored) if record.trial.initcwnd == 10
                  and not record.retransmission_cause)
     return [*stored[:place], replace(stored[place], **columns),
             *stored[place + 1:]]  # type: ignore[arg-type]
 
 
-def of_figures(report: Report) -> list[str]:
+def sentences_of_figures(report: Report) -> list[str]:
     """The sentence and the notes of each figure with a chart."""
     return [text for found in report.findings if found.chart for text in
             (found.sentence, " ".join(found.tables[0].notes))]
 
 
 def test_notes_on_a_figure_skip_records_that_do_not_count(stored: list[Record]) -> None:
-    records = met(stored, limited_by="receive window", verdict="fail", verdict_reason="RTT: x")
-    assert not any("receive window" in text for text in of_figures(
+    records = limited(stored, limited_by="receive window", verdict="fail", verdict_reason="RTT: x")
+    assert not any("receive window" in text for text in sentences_of_figures(
         stored_fetches.report("zhao2019", records)))

@@ -1,4 +1,4 @@
-"""What packets show of one trial: its first flight, its limit, its latency, the clock's phase."""
+"""What packets show of one trial: first flight, its limit, latency, phase of the client's clock."""
 
 from __future__ import annotations
 
@@ -25,14 +25,16 @@ from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 from tests.unit.tcp.conversation import MSS, Conversation
 
-TICKET, RESPONSE = 255, 500
+TICKET, RESPONSE = 255, 500  # bytes of payload
 
 
 def evidence(latency_ms: float, qdisc: str = "fifo", tls: bool = True,
              control: str = "cubic") -> Evidence:
-    """A ticket at 150 ms; the response waits until 260, and is all acknowledged at 460.
+    """A trial whose server sends a ticket at 150 ms, and the response at 260 ms.
 
-    What is acknowledged at 260 and 300 ms is a part of the ticket, and all of it.
+    The server hears of a part of the ticket at 260 ms, of all of it at 300 ms, and of all of the
+    response at 460 ms. Packets thus show a latency of 200 ms, from 260 to 460 ms.
+    latency_ms: what the server reports.
     """
     packets = Conversation().handshake()
     packets.send(150, True, ACK, seq=1, ack=96, payload=TICKET)
@@ -53,36 +55,39 @@ def passes(seen: Evidence) -> bool:
 
 @pytest.mark.parametrize("latency_ms, otherwise, right", [
     (200.0, {}, True), (200.04, {}, True), (200.06, {}, False), (199.94, {}, False),
-    (160.0, {}, True), (159.9, {}, False), (0.0, {}, True),  # heard at 300 ms, or at the very end
-    (250.0, {}, False),  # before any of it left
-    (160.0, {"tls": False}, False), (200.0, {"tls": False}, True),
+    (160.0, {}, True), (159.9, {}, False),  # heard of at 300 ms
+    (0.0, {}, True),  # heard of at 460 ms, with the end of the response
+    (250.0, {}, False),  # before the response left
+    (160.0, {"tls": False}, False), (200.0, {"tls": False}, True),  # nothing left before
     (160.0, {"tls": False, "control": "bbr"}, True),
+    # fq may hold back what TCP sent when the request arrived, at 150 ms.
     (310.0, {}, False), (310.0, {"qdisc": "fq"}, True), (309.9, {"qdisc": "fq"}, True),
     (310.1, {"qdisc": "fq"}, False),
 ])
-def test_a_beginning_is_that_of_the_packets_or_when_the_server_could_hear_of_it(
+def test_a_reported_latency_passes_when_the_response_left_or_its_server_could_hear_of_that(
         latency_ms: float, otherwise: dict[str, str], right: bool) -> None:
     assert passes(evidence(latency_ms, **otherwise)) is right  # type: ignore[arg-type]
 
 
-def test_the_latency_is_the_packets_where_the_server_heard_late() -> None:
+def test_the_latency_is_that_of_the_packets_where_the_server_heard_late() -> None:
     assert evidence(160.0).latency_ms == 200.0
     assert evidence(160.0, tls=False, control="bbr").latency_ms == 200.0
-    assert evidence(160.0, tls=False).latency_ms == 160.0  # nothing delays it: a fault to be shown
+    # Nothing explains why this server heard late, so its wrong latency stays visible.
+    assert evidence(160.0, tls=False).latency_ms == 160.0
     assert evidence(200.02).latency_ms == 200.02
     assert evidence(310.0, qdisc="fq").latency_ms == 310.0
 
 
 @pytest.mark.parametrize("latency_ms, right", [(190.0, True), (188.1, True), (179.9, False)])
-def test_of_two_writes_that_share_an_skb_the_second_one_is_heard_of(latency_ms: float,
-                                                                    right: bool) -> None:
-    """It was written a pause later, 12 ms here."""
+def test_a_reported_latency_may_be_that_of_the_second_write_in_a_shared_skb(latency_ms: float,
+                                                                            right: bool) -> None:
+    """The second write comes a pause of gap_ms after the first one, here 12 ms."""
     seen = evidence(latency_ms)
     assert not passes(seen)
     assert passes(replace(seen, trial=replace(seen.trial, gap_ms=12.0))) is right
 
 
-def test_what_paces_may_have_a_segment_more_under_way_or_fewer() -> None:
+def test_a_first_flight_of_a_paced_sender_may_be_one_segment_larger_than_the_window() -> None:
     paced = stored.load("paced")
     assert paced.judge().counts
 
@@ -99,10 +104,11 @@ def test_what_paces_may_have_a_segment_more_under_way_or_fewer() -> None:
 # A write that a back-end delayed belongs to the first flight; a timer's probe does not ---
 
 @pytest.mark.parametrize("gap_ms, initcwnd, left_ms, flight", [
-    # The response begins at 150 ms: a back-end of 110 ms has answered by 260 ms, or two later.
+    # The response begins at 150 ms: a back-end that takes 110 ms answers from 260 to 262 ms.
     (110.0, 3, 259.9, 2), (110.0, 3, 260.0, 3), (110.0, 3, 262.0, 3), (110.0, 3, 262.1, 2),
-    (0.0, 3, 260.0, 2), (110.0, 2, 260.0, 2)])
-def test_a_lone_segment_when_the_back_end_has_answered_is_of_the_first_flight(
+    (0.0, 3, 260.0, 2),  # no back-end
+    (110.0, 2, 260.0, 2)])  # the window is full
+def test_a_lone_segment_that_leaves_when_the_back_end_answers_is_of_the_first_flight(
         gap_ms: float, initcwnd: int, left_ms: float, flight: int) -> None:
     packets = Conversation().handshake().flight(0, 1)
     packets.send(left_ms, True, ACK, seq=1 + 2 * MSS, ack=96, payload=MSS)
@@ -111,21 +117,23 @@ def test_a_lone_segment_when_the_back_end_has_answered_is_of_the_first_flight(
     assert Evidence(trial, {}, {}, packets.read(), EXACT, {}).first_flight == flight
 
 
-def test_before_an_earlier_response_nothing_is_told_of_the_first_flights_pause() -> None:
+def test_a_connection_without_a_response_has_no_first_flight() -> None:
     packets = Conversation().handshake()
     trial = replace(stored.load("iw3").trial, gap_ms=110.0)
     assert Evidence(trial, {}, {}, packets.read(), EXACT, {}).first_flight is None
 
 
-SAID = {"latency_ms": 0.0, "header_bytes": 57, "request_bytes": 95}
-GAP_MS, DUE_MS = 150.0, 300.1
+REPORTED = {"latency_ms": 0.0, "header_bytes": 57, "request_bytes": 95}
+GAP_MS, DUE_MS = 150.0, 300.1  # the back-end's pause after the headers, and when it has answered
 
 
 def paused(segments: int, initcwnd: int = 9, control: str = "cubic", lost: bool = True,
            **otherwise: float) -> Evidence:
-    """Headers of 57 bytes that are lost, and so many segments when the back-end has answered.
+    """Headers of 57 bytes leave at 150 ms, and full segments when the back-end has answered.
 
-    otherwise: ms at which the headers are repeated, a duplicate ACK arrives, or one more leaves.
+    lost: whether the headers are. otherwise: times in ms of further packets, "again" when the
+    headers leave once more, "acknowledged" when the server hears of them, and "more" when one
+    segment more leaves.
     """
     packets = Conversation().handshake()
     packets.send(150, True, ACK, seq=1, ack=96, payload=57, lost=lost)
@@ -139,27 +147,29 @@ def paused(segments: int, initcwnd: int = 9, control: str = "cubic", lost: bool 
         packets.send(otherwise["more"], True, ACK, seq=58 + segments * MSS, ack=96, payload=MSS)
     trial = replace(stored.load("iw3").trial, gap_ms=GAP_MS, initcwnd=initcwnd, initrwnd=64,
                     response_bytes=30_000, congestion_control=control)
-    return Evidence(trial, {}, SAID, packets.read(), EXACT, {})
+    return Evidence(trial, {}, REPORTED, packets.read(), EXACT, {})
 
 
 def compared(evidence: Evidence) -> tuple[bool, str, str]:
+    """Whether the check of the first flight passes; the observed and the expected segments."""
     (found,) = verify._compare_first_flight(evidence)
     return found.passed, found.observed, found.requested
 
 
 @pytest.mark.parametrize("segments, otherwise, holds", [
-    (8, {}, True), (7, {}, False), (9, {}, False),  # one flight: the lost segment counts
-    (9, {"acknowledged": 250.0, "lost": False}, True),  # two: of the first nothing is lost
+    # The window is 9. In one flight the lost segment of the headers counts as one of the nine.
+    (8, {}, True), (7, {}, False), (9, {}, False),
+    (9, {"acknowledged": 250.0, "lost": False}, True),  # two flights: the headers arrived
     (7, {"again": 290.0}, True), (8, {"again": 290.0}, True), (9, {"again": 290.0}, False),
-    (8, {"more": 330.0}, True),  # of a timer: neither write was then
+    (8, {"more": 330.0}, True),  # a timer sent it: the server wrote nothing at that time
     (7, {"control": "bbr"}, True), (9, {"control": "bbr"}, True), (10, {"control": "bbr"}, False),
 ])
-def test_a_write_whose_acknowledgement_is_lost_is_of_one_flight_with_the_next(
+def test_headers_that_are_not_acknowledged_are_in_one_flight_with_the_next_write(
         segments: int, otherwise: dict[str, float], holds: bool) -> None:
     assert compared(paused(segments, **otherwise))[0] is holds  # type: ignore[arg-type]
 
 
-def test_the_first_of_two_flights_is_the_headers_alone() -> None:
+def test_headers_that_are_acknowledged_are_a_first_flight_of_their_own() -> None:
     evidence = paused(9, acknowledged=250.0, lost=False)
     evidence = replace(evidence, trial=replace(evidence.trial, jitter_ms=1.0))
     assert compared(evidence) == (True, "1 segments", "1")
@@ -168,10 +178,11 @@ def test_the_first_of_two_flights_is_the_headers_alone() -> None:
 
 
 @pytest.mark.parametrize("later_ms, holds", [(0.0, True), (0.059, False)])
-def test_the_rtt_of_the_handshake_decides_how_much_waits(later_ms: float, holds: bool) -> None:
-    """tcp_tso_autosize: batches of ten after 4.148 ms, where fq_codel let the SYN-ACK through.
+def test_the_rtt_of_the_handshake_decides_how_many_segments_wait(later_ms: float, holds: bool
+                                                                 ) -> None:
+    """tcp_tso_autosize makes batches of ten segments after a handshake of 4.148 ms.
 
-    It waited 59 µs for the link of an idle path: then batches of nine leave, and three wait.
+    Where the SYN-ACK waits 59 µs for the link, batches have nine segments, and three wait.
     """
     packets = Conversation(one_way_ns=round(2.074 * MS)).send(0, False, SYN)
     packets.send(2.107, True, SYN | ACK, ack=1, takes_ms=2.074 + later_ms)
@@ -185,11 +196,11 @@ def test_the_rtt_of_the_handshake_decides_how_much_waits(later_ms: float, holds:
     trial = replace(stored.load("iw3").trial, rtt_ms=4.096, bandwidth_kbps=10062.765,
                     uplink_kbps=10062.765, gap_ms=3.295, initcwnd=21, initrwnd=100,
                     qdisc="fq_codel", burst_bytes=11632, response_bytes=58317)
-    said = {"latency_ms": 0.0, "header_bytes": 61, "request_bytes": 121}
-    assert compared(Evidence(trial, {}, said, packets.read(), EXACT, {}))[0] is holds
+    reported = {"latency_ms": 0.0, "header_bytes": 61, "request_bytes": 121}
+    assert compared(Evidence(trial, {}, reported, packets.read(), EXACT, {}))[0] is holds
 
 
-def test_a_lone_segment_behind_the_first_acknowledgement_is_of_no_first_flight() -> None:
+def test_a_lone_segment_after_the_first_acknowledgement_is_not_of_the_first_flight() -> None:
     packets = Conversation().handshake().flight(0)
     packets.acknowledge(200, 1)
     packets.send(420, True, ACK, seq=1 + MSS, ack=96, payload=MSS)
@@ -198,32 +209,35 @@ def test_a_lone_segment_behind_the_first_acknowledgement_is_of_no_first_flight()
     assert Evidence(trial, {}, {}, packets.read(), EXACT, {}).first_flight == 1
 
 
-# The model is asked again with the phase of the kernel's clock, where a timer's tick decides ---
+# The model predicts once more with the phase of the kernel's clock, where a timer's tick decides
 
-PHASE_NS = 600_000
+PHASE_NS = 600_000  # between the last tick of a millisecond and the client's first packet
 
 
-def shifted(**fetch: Any) -> Evidence:
-    """A handshake by timers, as if its client had begun so far into a millisecond."""
+def in_phase(**fetch: Any) -> Evidence:
+    """A trial whose SYN-ACK a timer repeats, and whose time stamps show PHASE_NS.
+
+    fetch: other values in the client's report.
+    """
     trial = stored.load("syn_timer")
-    said = copy.deepcopy(trial.observation)
-    wire = read_exchange(trial.client, trial.server, said["server"]["client_port"])
+    reported = copy.deepcopy(trial.observation)
+    wire = read_exchange(trial.client, trial.server, reported["server"]["client_port"])
     start_ns = wire.at_client[0].time_ns
-    stamped = tuple(each if each.to_client else each._replace(
-        stamp=1000 + (PHASE_NS + each.time_ns - start_ns) // MS) for each in wire.at_client)
-    return Evidence(trial.trial, {**said["fetch"], **fetch}, said["server"],
+    stamped = tuple(segment if segment.to_client else segment._replace(
+        stamp=1000 + (PHASE_NS + segment.time_ns - start_ns) // MS) for segment in wire.at_client)
+    return Evidence(trial.trial, {**reported["fetch"], **fetch}, reported["server"],
                     replace(wire, at_client=stamped), EXACT, {})
 
 
 def predicted() -> tuple[Prediction, Prediction]:
-    """Where trials usually begin, and at the nearest of the phases that the packets tell."""
-    seen = shifted()
+    """Predictions with the usual phase, and with the nearest of those that the packets allow."""
+    seen = in_phase()
     phases_ns = clock_phases_ns(seen.wire)
     assert phases_ns is not None and phases_ns[0] <= PHASE_NS <= phases_ns[1]
     return predict(seen.transfer), predict(replace(seen.transfer, clock_phase_ns=phases_ns[1]))
 
 
-def test_a_tick_makes_a_difference_that_a_verdict_would_see() -> None:
+def test_the_phase_changes_the_predicted_time_by_more_than_the_tolerance() -> None:
     first, again = predicted()
     assert first.total_ms - again.total_ms > 0.1 and first.latency_ms == again.latency_ms
 
@@ -233,31 +247,32 @@ def test_a_tick_makes_a_difference_that_a_verdict_would_see() -> None:
 def test_the_first_prediction_counts_where_its_times_are_within_a_tenth_of_a_ms(
         off_ms: float, is_first: bool) -> None:
     first, again = predicted()
-    seen = shifted(total_ms=first.total_ms + off_ms)
+    seen = in_phase(total_ms=first.total_ms + off_ms)
     seen = replace(seen, report={**seen.report, "latency_ms": first.latency_ms})
     assert seen.prediction == (first if is_first else again)
 
 
-@pytest.mark.parametrize("of", ["total_ms", "latency_ms"])
-def test_a_transfer_without_a_time_is_predicted_with_its_packets_phase(of: str) -> None:
+@pytest.mark.parametrize("missing", ["total_ms", "latency_ms"])
+def test_a_transfer_without_a_time_is_predicted_with_its_packets_phase(missing: str) -> None:
     first, again = predicted()
-    seen = shifted(total_ms=first.total_ms)
+    seen = in_phase(total_ms=first.total_ms)
     seen = replace(seen, report={**seen.report, "latency_ms": first.latency_ms})
-    lacking = (replace(seen, fetch={**seen.fetch, of: None}) if of == "total_ms" else
-               replace(seen, report={**seen.report, of: None}))
+    lacking = (replace(seen, fetch={**seen.fetch, missing: None}) if missing == "total_ms" else
+               replace(seen, report={**seen.report, missing: None}))
     assert (seen.prediction, lacking.prediction) == (first, again)
 
 
 def test_packets_without_time_stamps_show_no_clock_phase() -> None:
     first, _ = predicted()
-    seen = shifted(total_ms=1.0)
-    blind = replace(seen.wire, at_client=tuple(each._replace(stamp=None)
-                                               for each in seen.wire.at_client))
-    assert replace(seen, exchange=blind).prediction == first
+    seen = in_phase(total_ms=1.0)
+    unstamped = replace(seen.wire, at_client=tuple(segment._replace(stamp=None)
+                                                   for segment in seen.wire.at_client))
+    assert replace(seen, exchange=unstamped).prediction == first
 
 
 @pytest.mark.parametrize(("phases_ns", "expected_ns", "nearest_ns"), [
-    ((432, 221_407), 989_432, 1_000_432),  # 11 µs before the least, on a circle of a millisecond
+    # 11 µs before the least phase, and phases repeat every millisecond.
+    ((432, 221_407), 989_432, 1_000_432),
     ((432, 221_407), 300_000, 221_407), ((432, 221_407), 1_000, 1_000),
     ((5, 9), 2_000_007, 2_000_007), ((5, 9), 2_000_017, 2_000_009), ((5, 9), 2_999_990, 3_000_005),
     ((700_000, 999_990), 2_002, 999_990), ((500_000, 600_000), 2_002, 600_000)])
@@ -272,7 +287,7 @@ Tamper = Callable[[Stored], Stored]
 
 
 def offering(trial: Stored, window: int) -> Stored:
-    """As if all packets of the client had this in their header's window."""
+    """As if the header of each of the client's packets had this window, before scaling."""
     def changed(packet: Packet) -> Packet:
         if packet.to_client:
             return packet
@@ -293,10 +308,10 @@ def paced(trial: Stored) -> Stored:
 @pytest.mark.parametrize(("limit", "tampered"), [
     ("", lambda good: good),
     ("congestion window", lambda good: good.requested(initcwnd=5)),
-    # SYN-ACKs were sent again, after which the kernel began with less than was asked.
+    # SYN-ACKs were retransmitted, after which the kernel began with less than was requested.
     ("repeated handshake", lambda good: stored.load("syn_timer").requested(initcwnd=5)),
     ("send buffer", lambda good: good.requested(initcwnd=5).said("server", initial_window=5)),
-    # 3 segments of 1448 bytes, and less than another one
+    # Room for 3 segments of 1448 bytes, and for less than another one. Windows count 128 bytes.
     ("receive window", lambda good: offering(
         good.requested(initcwnd=5).said("server", initial_window=5), (4344 + 1447) // 128)),
     ("send buffer", lambda good: offering(
@@ -312,21 +327,21 @@ def paced(trial: Stored) -> Stored:
         initcwnd=5, gap_ms=50.0, burst_bytes=4344 - good.observation["server"]["header_bytes"])
         .said("server", initial_window=5)),
 ])
-def test_the_packets_say_what_limited_the_first_flight(limit: str, tampered: Tamper,
-                                                       good: Stored) -> None:
+def test_the_packets_show_what_limited_the_first_flight(limit: str, tampered: Tamper,
+                                                        good: Stored) -> None:
     assert tampered(good).judge().limited_by == limit
 
 
-@pytest.mark.parametrize("sent", [1, 2, 3])
-def test_one_segment_after_a_handshake_that_was_repeated_is_by_right(sent: int,
-                                                                     good: Stored) -> None:
-    """Any SYN-ACK but the first is a repetition; else the kernel set another window."""
-    of_server = stored.read(good.server)
-    syn_ack = next(packet for packet in of_server if packet.to_client)
-    again = [syn_ack.retransmitted(1000 * number, 65000 + number) for number in range(1, sent)]
-    trial = good.captured(*([*stored.read(side), *again] for side in (good.client, good.server)))
+@pytest.mark.parametrize("syn_acks", [1, 2, 3])
+def test_a_smaller_flight_is_due_to_a_repeated_handshake_only_where_a_syn_ack_was_repeated(
+        syn_acks: int, good: Stored) -> None:
+    first = next(packet for packet in stored.read(good.server) if packet.to_client)
+    repeated = [first.retransmitted(1000 * number, 65000 + number)
+                for number in range(1, syn_acks)]
+    trial = good.captured(*([*stored.read(side), *repeated]
+                            for side in (good.client, good.server)))
     assert trial.requested(initcwnd=5).judge().limited_by == (
-        "congestion window" if sent == 1 else "repeated handshake")
+        "congestion window" if syn_acks == 1 else "repeated handshake")
 
 
 def test_a_later_flight_that_waits_for_the_window_is_counted(good: Stored) -> None:
@@ -341,14 +356,15 @@ def test_a_later_flight_that_waits_for_the_window_is_counted(good: Stored) -> No
     assert short.least_offered_segments == short.most_offered_segments == 3.0
 
 
-# What is computed of a trial that nobody has measured is what the guest's kernel was given ---
+# Sizes that are computed before a trial is measured are those that were measured -------------
 
 PLAIN = ("fin_probe", "full_queue", "iw10", "long_rtt", "receive_window")
+# Stored trials with TLS, and the version of OpenSSL that measured each.
 SECURED = {"https": (3, 0), "https_records": (3, 0), "mldsa": (3, 5)}
 
 
 @pytest.mark.parametrize("name", PLAIN)
-def test_a_plain_transfer_has_the_bytes_that_were_sent(name: str) -> None:
+def test_the_computed_sizes_of_a_plain_transfer_are_those_that_were_sent(name: str) -> None:
     trial, record = stored.load(name), stored.load(name).judge()
     made = computed(trial.trial, {})
     assert made.request_bytes == record.request_header_bytes
@@ -357,7 +373,7 @@ def test_a_plain_transfer_has_the_bytes_that_were_sent(name: str) -> None:
 
 
 def test_trials_that_lose_or_queue_differently_share_a_prediction() -> None:
-    """The model is asked once for them: it computes what happens while nothing is lost."""
+    """The model computes a transfer without loss, so one prediction serves all of these trials."""
     trial = stored.load("iw10").trial
     made = computed(trial, {})
     assert computed(replace(trial, loss_percent=2, seed=7, queue_packets=9), {}) == made
@@ -370,35 +386,35 @@ def test_a_kept_connection_has_shorter_headers_and_the_response_before() -> None
     made = computed(trial.trial, {})
     assert made.response_bytes == (record.header_bytes or 0) + trial.trial.response_bytes
     assert (made.earlier_count, made.earlier_bytes) == (1, 5000 + 41)
-    # As measured of 20,000 bytes after one response, by client.py.
+    # Sizes as client.py measured them, for 20,000 bytes after one previous response.
     kept = computed(replace(stored.load("iw10").trial, response_bytes=20_000, kept=1), {})
     assert (kept.response_bytes, kept.request_bytes, kept.earlier_request_bytes) == (
         20_042, 77, 77)
 
 
 @pytest.mark.parametrize("name", SECURED)
-def test_a_session_has_the_writes_that_its_server_told(name: str,
-                                                       monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hello, flight, tickets and records, to the byte, by either OpenSSL."""
+def test_the_computed_writes_of_a_tls_session_are_those_that_its_server_reported(
+        name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hello, flight, tickets and records have the right sizes, to the byte, with both OpenSSLs."""
     trial, record = stored.load(name), stored.load(name).judge()
-    told = trial.observation["server"]
+    reported = trial.observation["server"]
     monkeypatch.setattr(ssl, "OPENSSL_VERSION_INFO", (*SECURED[name], 0, 0, 0))
     made = computed(trial.trial, {})
-    assert made.secure == transfers.secure_of(told)
-    assert made.writes == tuple(told["tls"]["response"])
-    assert made.response_bytes == sum(made.writes) == transfers.wire_bytes(told)
-    # A record has 22 bytes around its text.
+    assert made.secure == transfers.secure_of(reported)
+    assert made.writes == tuple(reported["tls"]["response"])
+    assert made.response_bytes == sum(made.writes) == transfers.wire_bytes(reported)
+    # A TLS record adds 22 bytes to its plaintext.
     assert made.request_bytes == (record.request_header_bytes or 0) + 22
 
 
 # What the model does not follow ----------------------------------------------------------
 
 def as_requested(sysctls: dict[str, str] | None = None, **trial: Any) -> Evidence:
-    """A stored trial's, as if something else had been asked."""
-    of = stored.load("iw10")
-    server = of.observation["server"]
-    return Evidence(replace(of.trial, **trial), of.observation["fetch"], server,
-                    read_exchange(of.client, of.server, server["client_port"]), EXACT,
+    """The evidence of a stored trial, as if other parameters had been requested."""
+    measured = stored.load("iw10")
+    server = measured.observation["server"]
+    return Evidence(replace(measured.trial, **trial), measured.observation["fetch"], server,
+                    read_exchange(measured.client, measured.server, server["client_port"]), EXACT,
                     sysctls or {})
 
 
@@ -410,7 +426,7 @@ def as_requested(sysctls: dict[str, str] | None = None, **trial: Any) -> Evidenc
     {"sysctls": {"net.ipv4.tcp_ecn": "1"}}])
 def test_a_transfer_that_the_model_does_not_follow_is_not_judged_by_it(
         requested: dict[str, Any]) -> None:
-    """Each alone is enough."""
+    """Each of these parameters alone is enough."""
     seen = as_requested(**requested)
     assert not seen.is_modelled and seen.model_ms is None
     assert seen.compare_total() == seen.compare_latency() == [] and not seen.model_retransmissions
@@ -434,7 +450,7 @@ def test_a_transfer_that_the_model_follows_is_judged_by_it(requested: dict[str, 
     assert as_requested().model_ms == pytest.approx(as_requested().fetch["total_ms"], abs=0.025)
 
 
-def test_what_was_fetched_before_is_the_models_too() -> None:
+def test_the_model_has_the_previous_responses_of_a_connection() -> None:
     requested = as_requested(kept=3, idle_ms=250.0).transfer
     size = 9000 + stored.load("iw10").observation["server"]["header_bytes"]
     assert (requested.earlier_count, requested.earlier_bytes, requested.idle_ms) == (3, size, 250.0)

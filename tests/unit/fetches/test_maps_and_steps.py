@@ -1,4 +1,4 @@
-"""Maps of windows, figures of steps and levels with their claims, and reasons."""
+"""Maps of windows, figures of steps with their claims, and the reasons of a saving or a loss."""
 
 from __future__ import annotations
 
@@ -39,12 +39,13 @@ from tests.unit.fetches.small import MAP_OF_WINDOWS, SMALL, small
 
 
 def scenario(folder: Path, *changes: tuple[str, str]) -> Any:
+    """A scenario whose figure is a map of windows, at two response sizes."""
     return small(folder, (SMALL, MAP_OF_WINDOWS),
                  ("response_bytes = [9000]", "response_bytes = [9000, 60000]"), *changes)
 
 
 def run(study: Study, times_ms: Any) -> RunData:
-    """Records whose time is a function of their trial, None for one that does not count."""
+    """A run of a study. times_ms: gives the time of a trial, None for one that does not count."""
     records = []
     for trial in study.trials:
         time_ms = times_ms(trial)
@@ -54,6 +55,7 @@ def run(study: Study, times_ms: Any) -> RunData:
 
 
 def found(folder: Path, times_ms: Any) -> Any:
+    """The finding on the map of windows. times_ms: as of run."""
     requested = scenario(folder)
     study = Study(KIND, requested, tuple(trial for sweep in requested.sweeps
                                  for trial in sweep.trials(requested.name, 1)), True)
@@ -62,63 +64,65 @@ def found(folder: Path, times_ms: Any) -> Any:
 
 
 def windows(finding: Any) -> list[list[list[int]]]:
-    return [[[square.value for square in row] for row in each.rows]
-            for each in finding.chart.maps]
+    """The window in each square of each map, row by row."""
+    return [[[square.value for square in row] for row in window_map.rows]
+            for window_map in finding.chart.maps]
 
 
 @pytest.mark.parametrize(("times_ms", "window"), [
-    ({3: 400, 10: 300, 20: 200, 40: 200}, 20),  # the smaller of two that are as fast
-    ({3: 102, 10: 101, 20: 100, 40: 100}, 3),  # two percent are not worth a larger one
+    ({3: 400, 10: 300, 20: 200, 40: 200}, 20),  # 20 and 40 are equally fast: the smaller one
+    ({3: 102, 10: 101, 20: 100, 40: 100}, 3),  # 2 % slower is sufficient
     ({3: 102.1, 10: 102.0, 20: 100, 40: 100}, 10),
-    ({3: 400, 10: 100, 20: 150, 40: 180}, 10),  # larger ones are slower
+    ({3: 400, 10: 100, 20: 150, 40: 180}, 10),  # larger windows are slower
     ({3: None, 10: 300, 20: 200, 40: None}, 20)])
 def test_the_sufficient_window_is_the_smallest_within_two_percent_of_the_fastest(
         times_ms: dict[int, float | None], window: int, tmp_path: Path) -> None:
-    told = found(tmp_path, lambda trial: times_ms[trial.initcwnd])
-    assert windows(told) == [[[window] * 2] * 2] * 2
+    finding = found(tmp_path, lambda trial: times_ms[trial.initcwnd])
+    assert windows(finding) == [[[window] * 2] * 2] * 2
     enough = "8 of 8 cells (100 %)" if window <= 10 else "0 of 8 cells (0 %)"
-    assert f"10 segments is enough in {enough}; " in told.sentence
-    excluded = sum(each is None for each in times_ms.values())
-    assert {square.excluded for each in told.chart.maps for row in each.rows
+    assert f"10 segments is enough in {enough}; " in finding.sentence
+    excluded = sum(time_ms is None for time_ms in times_ms.values())
+    assert {square.excluded for window_map in finding.chart.maps for row in window_map.rows
             for square in row} == {excluded}
 
 
-def test_a_map_of_windows_says_where_nothing_counts(tmp_path: Path) -> None:
-    told = found(tmp_path, lambda trial: None)
-    assert told.sentence == "Nothing that was measured counts."
-    assert told.chart.maps[0].rows == ((None, None), (None, None))
-    assert told.tables[0].rows[0] == ("56", None, None)
-    samples.check_fits(drawing.figure_of(told.chart))
+def test_a_map_of_windows_is_empty_where_nothing_counts(tmp_path: Path) -> None:
+    finding = found(tmp_path, lambda trial: None)
+    assert finding.sentence == "Nothing that was measured counts."
+    assert finding.chart.maps[0].rows == ((None, None), (None, None))
+    assert finding.tables[0].rows[0] == ("56", None, None)
+    samples.check_fits(drawing.figure_of(finding.chart))
 
 
-def test_a_cell_that_was_not_measured_is_named(tmp_path: Path) -> None:
+def test_a_map_names_the_cell_that_was_not_measured(tmp_path: Path) -> None:
     requested = scenario(tmp_path)
-    study = Study(KIND, requested, tuple(requested.sweeps[0].trials(requested.name, 1))[:-1], True)
-    ((_, told),) = kinds.figures(analyse(requested, run(study, lambda trial: 1.0), True))
-    assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in told[0].missing
+    trials_but_the_last = tuple(requested.sweeps[0].trials(requested.name, 1))[:-1]
+    study = Study(KIND, requested, trials_but_the_last, True)
+    ((_, findings),) = kinds.figures(analyse(requested, run(study, lambda trial: 1.0), True))
+    assert "1 of 8 cells (RTT 50 ms at 256 kbit/s)" in findings[0].missing
 
 
-# A part of a grid --------------------------------------------------------------------
+# One cell in so many of a grid -------------------------------------------------------
 
-@pytest.mark.parametrize(("part", "rtts_ms", "bandwidths"), [
+@pytest.mark.parametrize(("one_in", "rtt_count", "bandwidth_count"), [
     (16, 4, 4), (4, 7, 7), (1, 14, 14), (196, 2, 2)])
-def test_a_coarse_grid_has_the_ends_and_values_between(part: int, rtts_ms: int,
-                                                       bandwidths: int) -> None:
-    study = (registry.study_of(scenario_file.find("map_of_windows").sampled(part)) if part > 1
-             else whole("map_of_windows"))
+def test_a_coarse_grid_has_the_ends_and_values_between(one_in: int, rtt_count: int,
+                                                       bandwidth_count: int) -> None:
+    study = (registry.study_of(scenario_file.find("map_of_windows").sampled(one_in))
+             if one_in > 1 else whole("map_of_windows"))
     (sweep,) = study.scenario.sweeps  # type: ignore[attr-defined]
     rtt_ms, bandwidth_kbps = sweep.lists["rtt_ms"], sweep.lists["bandwidth_kbps"]
-    assert (len(rtt_ms), len(bandwidth_kbps)) == (rtts_ms, bandwidths)
+    assert (len(rtt_ms), len(bandwidth_kbps)) == (rtt_count, bandwidth_count)
     assert (rtt_ms[0], rtt_ms[-1]) == (5, 2000)
     assert (bandwidth_kbps[0], bandwidth_kbps[-1]) == (250, 1e6)
-    assert study.whole and len(study.trials) == rtts_ms * bandwidths * 8 * 8
-    assert study.head.name == ("map_of_windows" if part == 1 else f"map_of_windows_1in{part}")
+    assert study.whole and len(study.trials) == rtt_count * bandwidth_count * 8 * 8
+    assert study.head.name == ("map_of_windows" if one_in == 1 else f"map_of_windows_1in{one_in}")
 
 
-def test_a_part_is_read_again_from_the_text_that_its_run_keeps() -> None:
-    part = registry.study_of(scenario_file.find("map_of_windows").sampled(16))
-    again = registry.study_of(scenario_file.of_run(part.head.name, part.head.text))
-    assert again.trials == part.trials and again.head == part.head
+def test_a_coarse_grid_is_read_again_from_the_text_that_its_run_stores() -> None:
+    coarse = registry.study_of(scenario_file.find("map_of_windows").sampled(16))
+    again = registry.study_of(scenario_file.of_run(coarse.head.name, coarse.head.text))
+    assert again.trials == coarse.trials and again.head == coarse.head
 
 
 @pytest.mark.parametrize(("word", "read"), [("full", "full"), ("1/16", 16), ("1/2", 2)])
@@ -126,12 +130,13 @@ def test_a_sample_is_read_as_one_in_so_many(word: str, read: str | int) -> None:
     assert flags.sample(word) == read
 
 
-# Figures of steps and levels ----------------------------------------------------------
+# Figures of steps ---------------------------------------------------------------------
 
 TEXT = (stored_questions.FOLDER / "steps.toml").read_text(encoding="utf-8")
 
 
-def made(folder: Path, *changes: tuple[str, str]) -> Study:
+def steps_study(folder: Path, *changes: tuple[str, str]) -> Study:
+    """The study of TEXT after these changes, each (old text, new text)."""
     text = TEXT
     for old, new in changes:
         assert old in text, old
@@ -141,78 +146,83 @@ def made(folder: Path, *changes: tuple[str, str]) -> Study:
     return KIND.study(scenario_file.read(path))
 
 
-def records(of: Study) -> list[Record]:
-    return stored_questions.as_modelled(of.trials)
+def records_of(study: Study) -> list[Record]:
+    return stored_questions.as_modelled(study.trials)
 
 
-def findings(of: Study, some: list[Record], folder: Path) -> dict[str, Finding]:
-    """With their figures made, which are not painted."""
-    report = of.report(RunData(folder, {"virtual_time": True}, some))
+def findings_of(study: Study, records: list[Record], folder: Path) -> dict[str, Finding]:
+    """The findings on these records by name. Their figures are made, and not painted."""
+    report = study.report(RunData(folder, {"virtual_time": True}, records))
     assert all(figure.axes for _, figure in drawing.figures(report))
     return {finding.name: finding for finding in report.findings}
 
 
 def test_steps_have_no_curve_where_the_model_lacks_a_time(tmp_path: Path) -> None:
-    of = made(tmp_path)
-    some = records(of)
-    some[0] = replace(some[0], model_ms=None)
-    chart = findings(of, some, tmp_path)["steps"].chart
+    study = steps_study(tmp_path)
+    records = records_of(study)
+    records[0] = replace(records[0], model_ms=None)
+    chart = findings_of(study, records, tmp_path)["steps"].chart
     assert isinstance(chart, LineChart)
     assert [line.style for line in chart.columns[0][0].lines] == ["steps", "steps"]
 
 
-def test_where_all_was_skipped_a_line_says_why_in_the_place_of_empty_tables(
+def test_a_figure_whose_trials_were_all_skipped_says_why_and_has_no_table(
         tmp_path: Path) -> None:
-    of = made(tmp_path)
-    some = [replace(record, verdict=SKIPPED, verdict_reason="needs Debian 13's programs")
-            for record in records(of)]
-    found = findings(of, some, tmp_path)["rounds"]
+    study = steps_study(tmp_path)
+    records = [replace(record, verdict=SKIPPED, verdict_reason="needs Debian 13's programs")
+               for record in records_of(study)]
+    found = findings_of(study, records, tmp_path)["rounds"]
     assert found.missing == "its 4 trials were skipped: needs Debian 13's programs"
     assert not found.tables and found.chart is None
-    some[3] = records(of)[3]
-    assert findings(of, some, tmp_path)["rounds"].tables[0].rows[1][2] is not None
+
+    records[3] = records_of(study)[3]
+    assert findings_of(study, records, tmp_path)["rounds"].tables[0].rows[1][2] is not None
 
 
 def test_the_sentence_on_round_trips_names_no_window_where_nothing_counts(tmp_path: Path) -> None:
-    of = made(tmp_path)
-    large = [replace(record, verdict=FAIL) if record.trial.chain_bytes == 16_000 else record
-             for record in records(of)]
-    assert findings(of, large, tmp_path)["rounds"].sentence.endswith(
-        "small bytes: 3; large bytes: nothing counts.")
-    part = [replace(record, verdict=FAIL) if record.trial.initcwnd == 10 else record
-            for record in records(of)]
-    found = findings(of, part, tmp_path)
+    study = steps_study(tmp_path)
+    without_large_chain = [
+        replace(record, verdict=FAIL) if record.trial.chain_bytes == 16_000 else record
+        for record in records_of(study)]
+    found = findings_of(study, without_large_chain, tmp_path)
+    assert found["rounds"].sentence.endswith("small bytes: 3; large bytes: nothing counts.")
+
+    without_window_10 = [replace(record, verdict=FAIL) if record.trial.initcwnd == 10 else record
+                         for record in records_of(study)]
+    found = findings_of(study, without_window_10, tmp_path)
     assert found["rounds"].sentence.endswith("small bytes: 3; large bytes: more than 3.")
     assert found["steps"].sentence.startswith("Time to the first byte (ms): IW 3: ")
     assert "IW 10" not in found["steps"].sentence
-    none = findings(of, [replace(record, verdict=FAIL) for record in records(of)], tmp_path)
-    assert none["steps"].sentence == (
+
+    all_failed = [replace(record, verdict=FAIL) for record in records_of(study)]
+    assert findings_of(study, all_failed, tmp_path)["steps"].sentence == (
         "Time to the first byte (ms): nothing that was measured counts.")
 
 
 @pytest.mark.parametrize(("by", "down", "lines"), [
     ("chain_bytes", "record_bytes", ["record 4096 bytes", "record 16384 bytes"]),
-    ("record_bytes", "chain_bytes", ["chain small", "chain large"])])  # with names of their own
+    ("record_bytes", "chain_bytes", ["chain small", "chain large"])])  # the axis's labels
 def test_lines_of_another_quantity_are_under_one_window(by: str, down: str, lines: list[str],
                                                         tmp_path: Path) -> None:
-    of = made(tmp_path, ("chain_bytes = [2000, 16000]", "chain_bytes = [2000, 16000]\n"
-                         "record_bytes = [4096, 16384]"),
-              ('by = "chain_bytes"\nwindows', f'by = "{by}"\ndown = "{down}"\nwindows'))
-    chart = findings(of, records(of), tmp_path)["steps"].chart
+    study = steps_study(
+        tmp_path, ("chain_bytes = [2000, 16000]",
+                   "chain_bytes = [2000, 16000]\nrecord_bytes = [4096, 16384]"),
+        ('by = "chain_bytes"\nwindows', f'by = "{by}"\ndown = "{down}"\nwindows'))
+    chart = findings_of(study, records_of(study), tmp_path)["steps"].chart
     assert isinstance(chart, LineChart)
     assert [line.name for line in chart.columns[0][0].lines[:2]] == lines
 
 
 def test_a_larger_window_has_a_darker_line_whatever_its_place_in_the_file(tmp_path: Path) -> None:
-    of = made(tmp_path, ("initcwnd = [3, 10]", "initcwnd = [10, 3]"))
-    chart = findings(of, records(of), tmp_path)["steps"].chart
+    study = steps_study(tmp_path, ("initcwnd = [3, 10]", "initcwnd = [10, 3]"))
+    chart = findings_of(study, records_of(study), tmp_path)["steps"].chart
     assert isinstance(chart, LineChart)
     looks = {line.name: line.look for line in chart.columns[0][0].lines[:2]}
     assert looks == {"IW 3": 1, "IW 10": 2}
 
 
-def test_a_curve_that_jumps_is_computed_at_the_byte_where_it_does() -> None:
-    """Not at the next of the points that are drawn; a slope has no more points than asked."""
+def test_a_curve_is_computed_at_the_byte_where_it_jumps() -> None:
+    """A curve without a jump gets no more points than were requested."""
     known = _steep(range(0, 10_001, 100), lambda x: 100.0 if x < 4321 else 200.0)
     assert known[4320] == 100.0 and known[4321] == 200.0 and len(known) < 120
     assert list(known) == sorted(known)
@@ -243,16 +253,16 @@ def test_deviations_are_drawn_apart_where_points_cover_what_was_published(
 # Axes of steps -----------------------------------------------------------------------
 
 @pytest.mark.parametrize(("values", "ends"), [
-    ((1960.0, 2287.0), (1960 - 0.08 * 327, 2287 + 0.08 * 327)),  # the whole effect, no empty axis
+    ((1960.0, 2287.0), (1960 - 0.08 * 327, 2287 + 0.08 * 327)),  # 8 % of the range at each end
     ((305.0, 416.0), (305 - 0.08 * 111, 416 + 0.08 * 111)),
     ((100.0, 400.0), (0.0, 424.0)), ((-5.0, 10.0), (-5.9, 10.9)), ((7.0, 7.0), (0.0, 7.42))])
-def test_an_axis_of_steps_shows_their_differences(values: tuple[float, ...],
-                                                  ends: tuple[float, float]) -> None:
+def test_an_axis_of_steps_begins_at_zero_only_where_differences_stay_visible(
+        values: tuple[float, ...], ends: tuple[float, float]) -> None:
     assert steps._ends(values) == pytest.approx(ends)
 
 
 @pytest.mark.parametrize(("values", "is_log"), [
-    ((1, 10_240, 51_200, 102_400, 204_800), False),  # a first byte is no reason for a logarithm
+    ((1, 10_240, 51_200, 102_400, 204_800), False),  # only one of the values is small
     ((1000, 10_000, 100_000, 1_000_000), True), ((2000, 60_000), False), ((0, 10, 5000), False)])
 def test_an_axis_is_logarithmic_where_most_values_are_small(values: tuple[int, ...], is_log: bool
                                                             ) -> None:
@@ -260,55 +270,55 @@ def test_an_axis_is_logarithmic_where_most_values_are_small(values: tuple[int, .
 
 
 def test_an_axis_of_steps_has_the_scenarios_names() -> None:
-    """A claim about bandwidth-delay products is drawn over these, not over packets."""
+    """The scenario has queues in bandwidth-delay products, so its ticks are not in packets."""
     study = KIND.study(scenario_file.find("beta_after_slow_start"))
-    some = [replace(GOOD, trial=trial, verdict=PASS) for trial in study.trials]
+    records = [replace(GOOD, trial=trial, verdict=PASS) for trial in study.trials]
     (chart,) = (finding.chart for finding in study.report(RunData(
-        Path("run"), {"virtual_time": True}, some)).findings if finding.name == "total")
+        Path("run"), {"virtual_time": True}, records)).findings if finding.name == "total")
     assert isinstance(chart, LineChart)
     (plot,), = chart.columns
     assert [label for _, label in plot.ticks] == ["0.5 BDP", "1 BDP", "2 BDP"]
     assert [line.name for line in plot.lines][:2] == ["beta 0.7", "beta 0.5"]
 
 
-# What is said of steps in words -------------------------------------------------------
+# Claims on figures of steps -----------------------------------------------------------
 
 CLIFFS = KIND.study(scenario_file.find("chou2026_cliffs"))
 GOOD = stored.load("https").judge()
 
 
-def sent_records(of: Study) -> list[Record]:
-    """As the server sends: as much as the window allows, and the rest a round trip later."""
-    found = []
-    for trial in of.trials:
+def sent_records(study: Study) -> list[Record]:
+    """Records of handshakes that take a second round trip where the window holds too little."""
+    records = []
+    for trial in study.trials:
         segments = 1 + trial.chain_bytes // trial.mss
-        found.append(replace(GOOD, trial=trial, flight_segments=segments,
-                             handshake_round_trips=1 + (segments > trial.initcwnd)))
-    return found
+        records.append(replace(GOOD, trial=trial, flight_segments=segments,
+                               handshake_round_trips=1 + (segments > trial.initcwnd)))
+    return records
 
 
 CLAIM = Claim(figure="rounds", says="s", compares=("initcwnd", "flight_segments"),
               expects="more_where")
 
 
-def changed(some: list[Record], chain_bytes: int, **changes: Any) -> list[Record]:
-    """As if the trial with this chain under ten segments had measured otherwise."""
-    place = next(place for place, record in enumerate(some)
-                 if (record.trial.initcwnd, record.trial.chain_bytes) == (10, chain_bytes))
-    return [*some[:place], replace(some[place], **changes), *some[place + 1:]]
+def changed(records: list[Record], chain_bytes: int, **changes: Any) -> list[Record]:
+    """The records, with changes in the trial that has this chain and a window of ten."""
+    return [replace(record, **changes)
+            if (record.trial.initcwnd, record.trial.chain_bytes) == (10, chain_bytes) else record
+            for record in records]
 
 
 def test_a_claim_on_trials_is_tested_on_each_of_them(tmp_path: Path) -> None:
-    some = sent_records(CLIFFS)
-    statement = steps.test_claim(CLAIM, "handshake_round_trips", some)
+    records = sent_records(CLIFFS)
+    statement = steps.test_claim(CLAIM, "handshake_round_trips", records)
     assert statement.outcome == REPRODUCED and statement.measured == (
         "in 16 of 45 trials the number of segments of a server's handshake is larger than an"
         " initial window: 16 of these have more round trips than 1, and 0 of the others.")
-    report = CLIFFS.report(RunData(tmp_path, {"virtual_time": True}, some))
-    (told,) = (each for finding in report.findings if finding.name == "rounds"
-               for each in finding.statements)
-    assert told.measured.startswith(
-        statement.measured) and told.outcome == DIRECTION  # its abstract alone was read
+    report = CLIFFS.report(RunData(tmp_path, {"virtual_time": True}, records))
+    (reported,) = (statement for finding in report.findings if finding.name == "rounds"
+                   for statement in finding.statements)
+    assert reported.measured.startswith(statement.measured)
+    assert reported.outcome == DIRECTION  # of the source only the abstract was read
 
 
 @pytest.mark.parametrize(("chain_bytes", "changes", "word", "words"), [
@@ -327,12 +337,12 @@ def test_a_tampered_trial_changes_the_result_of_a_claim(
 @pytest.mark.parametrize(("flights", "word", "words"), [
     ((9, 10), REPRODUCED, "in 2 of 2 trials"), ((9, 11), NOT_REPRODUCED, "in 1 of 2 trials"),
     ((9, None), NOT_MEASURED, "1 of 2 trials do not count")])
-def test_no_trial_may_pass_a_column_of_its_own(flights: tuple[int | None, ...], word: str,
-                                               words: str) -> None:
+def test_a_claim_of_at_most_compares_two_columns_of_each_trial(
+        flights: tuple[int | None, ...], word: str, words: str) -> None:
     claim = Claim(figure="flights", says="s", compares=("initcwnd",), expects="at_most")
-    some = [replace(GOOD, trial=replace(GOOD.trial, initcwnd=10), flight_segments=flight)
-            for flight in flights]
-    statement = steps.test_claim(claim, "flight_segments", some)
+    records = [replace(GOOD, trial=replace(GOOD.trial, initcwnd=10), flight_segments=flight)
+               for flight in flights]
+    statement = steps.test_claim(claim, "flight_segments", records)
     assert statement.outcome == word and words in statement.measured
 
 
@@ -346,10 +356,9 @@ def test_a_claim_on_larger_values_is_undetermined_where_none_is_larger() -> None
     assert alone.measured.endswith("is larger than an initial window in 1 of 1 trials.")
 
 
-# What is asked of a network, and when; the answers' words: tests/golden/reasons.py ----
+# Which what-if trials a comparison needs. Words of its reasons: tests/golden/reasons.py ----
 
-def test_a_comparison_without_what_if_trials_has_no_reason() -> None:
-    """Nor has a link whose idle time is not known."""
+def test_a_comparison_without_what_if_trials_or_idle_times_has_no_reason() -> None:
     change, _, _ = asked(of_larger(lambda without: saves(-50.0)))
     assert explain_changes([change], WhatIfs()) == []
     old = replace(change, base=replace(change.base, records=[
@@ -396,9 +405,9 @@ def test_a_queue_in_bdp_grows_with_the_bandwidth(
     assert (free.queue_packets, free.drawn_queue_packets) == packets
 
 
-def test_an_answer_asks_at_most_forty_trials_and_nothing_by_halves() -> None:
+def test_an_answer_takes_at_most_forty_what_if_trials_and_all_of_a_comparison_or_none() -> None:
     change, _, count = asked(of_larger(lambda without: saves(0.0)))
-    assert count == 8  # all, and each of three alone, under two windows
+    assert count == 8  # two windows: without three limits together, and without each of them
     several = [replace(change, base=replace(change.base, requested=replace(
         change.base.requested, rtt_ms=100.0 + place)), experiment=replace(
             change.experiment, records=[replace(record, trial=replace(
@@ -416,8 +425,8 @@ def test_an_answer_asks_at_most_forty_trials_and_nothing_by_halves() -> None:
         assert what_if_trials([huge], WhatIfs()) == []
 
 
-def test_where_the_reason_is_known_each_limit_is_asked_that_there_is_time_for() -> None:
-    """And a reason that is not known may take longer than the requested trials."""
+def test_each_limit_of_a_known_reason_is_lifted_while_there_is_time() -> None:
+    """What-if trials for an unknown reason may take longer than the requested trials."""
     change, what_ifs, count = asked(of_larger(lambda without: saves(100.0)), qdisc="fq")
     assert count == 4  # receive window and pacing; the queue dropped nothing
     slow = replace(what_ifs, records=())
@@ -427,12 +436,12 @@ def test_where_the_reason_is_known_each_limit_is_asked_that_there_is_time_for() 
         patch.setattr(WhatIfs, "LONG_SECONDS", 0.5 * cost_s)
         assert {trial.what_if for trial in what_if_trials([change], slow)} == {"receive-window"}
         harm, _, _ = asked(of_larger(lambda without: saves(-50.0)), qdisc="fq")
-        assert len(what_if_trials([harm], slow)) == 4  # queue and pacing: all or none
+        assert len(what_if_trials([harm], slow)) == 4  # queue and pacing, under two windows
         unchanged, _, _ = asked(of_larger(lambda without: saves(0.0)), qdisc="fq")
-        assert what_if_trials([unchanged], slow) == []  # would be 10
+        assert what_if_trials([unchanged], slow) == []  # ten trials would take too long
 
 
-def test_where_chance_decides_several_repeats_are_asked_and_one_without_it() -> None:
+def test_what_if_trials_have_repeats_where_chance_decides_and_one_where_loss_is_lifted() -> None:
     change, what_ifs, _ = asked(of_larger(lambda without: saves(-50.0)), loss_percent=1.0)
     by_limits: dict[str, int] = {}
     for record in what_ifs.records:
@@ -440,8 +449,8 @@ def test_where_chance_decides_several_repeats_are_asked_and_one_without_it() -> 
     assert by_limits == {"queue": 6, "loss": 2, "receive-window": 6, "queue_loss": 2}
 
 
-def test_what_only_slows_the_faster_window_is_no_cause_besides_another() -> None:
-    """An ample receive window slows 3 segments as much; alone it is all that is known."""
+def test_a_limit_without_which_the_faster_window_is_slower_is_no_cause_besides_another() -> None:
+    """Where nothing else is known, that limit is the reason."""
     def network(trial: Trial, pause_harms: bool) -> tuple[float, float]:
         restarts = trial.initcwnd == 10 and not (pause_harms and "restart" in lifted(trial))
         slower_ms = 50.0 if restarts or "receive-window" in lifted(trial) else 0.0
@@ -455,8 +464,8 @@ def test_what_only_slows_the_faster_window_is_no_cause_besides_another() -> None
     assert labels == [["slow start after the pause"], ["receive window"]]
 
 
-def test_equal_times_have_a_reason_without_further_trials() -> None:
-    """Fewer flights over a link that was never idle for want of them, or one flight in any case."""
+def test_equal_times_of_a_busy_link_or_of_one_flight_have_a_reason_without_what_if_trials(
+        ) -> None:
     equal, _, _ = asked(of_larger(lambda without: saves(0.0)))
     assert why_equal(equal, WhatIfs()) == "link busy"
     one = replace(equal, base=replace(equal.base, records=[
@@ -468,28 +477,27 @@ def test_equal_times_have_a_reason_without_further_trials() -> None:
     assert why_equal(faster, WhatIfs()) == ""
 
 
-def test_one_odd_network_among_many_has_no_line_of_its_own() -> None:
+def test_an_inexplicable_comparison_has_a_line_alone_and_none_among_several() -> None:
     odd, what_ifs, _ = asked(lambda trial: saves(
         90.0 if trial.initcwnd == 10 else 0.0, idle_ms=0.0))
     assert explain_changes([odd], what_ifs)
     assert explain_changes([odd], what_ifs, among=[odd, odd]) == []
 
 
-def test_a_scenario_asks_about_its_largest_saving_and_its_largest_harm() -> None:
+def test_a_scenario_explains_its_largest_saving_and_its_largest_harm() -> None:
     def at(rtt_ms: float, saved_ms: float) -> WindowChange:
         change, _, _ = asked(of_larger(lambda without: saves(saved_ms)))
         return replace(change, base=replace(change.base, requested=replace(
             change.base.requested, rtt_ms=rtt_ms)))
     all_changes = [at(1, 10.0), at(2, 90.0), at(3, -30.0), at(4, -70.0)]
-    assert changes_to_explain(all_changes, is_question=False) == all_changes[1::2]
+    assert changes_to_explain(all_changes, is_question=False) == [all_changes[1], all_changes[3]]
     assert changes_to_explain(all_changes[:2], is_question=False) == [all_changes[1]]
     assert changes_to_explain(all_changes, is_question=True)[0] is all_changes[1]
     assert changes_to_explain([], is_question=False) == []
     assert changes_to_explain(all_changes[3:], is_question=False) == all_changes[3:]
 
 
-def test_the_reason_of_one_comparison_among_several_names_its_place() -> None:
-    """A link that is idle 4996.6 ms less is of no network that a reader knows."""
+def test_the_reason_of_one_comparison_among_several_names_its_network() -> None:
     one, what_ifs, _ = asked(lambda trial: saves(120.0 if trial.initcwnd == 10 else 0.0))
     other = changes(settings([replace(record, trial=replace(record.trial, rtt_ms=5000.0))
                               for cell in (one.base, one.experiment) for record in cell.records]))
@@ -498,8 +506,7 @@ def test_the_reason_of_one_comparison_among_several_names_its_place() -> None:
     assert "RTT" not in alone and "(RTT 100 ms, 3 → 10)" in among
 
 
-def test_what_was_not_asked_for_want_of_time_is_told_last_and_counted_alone() -> None:
-    """Its reason may be another one, although its saving is larger."""
+def test_comparisons_without_what_if_trials_for_want_of_time_come_last_and_are_counted() -> None:
     one, what_ifs, _ = asked(of_larger(lambda without: saves(100.0)))
     records = [replace(record, trial=replace(record.trial, rtt_ms=5000.0),
                        total_ms=4 * (record.total_ms or 0), link_idle_ms=4 * record.link_idle_ms)

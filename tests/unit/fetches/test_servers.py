@@ -1,4 +1,4 @@
-"""HTTPS as a property of a fetch, and servers that are not ours."""
+"""Fetches over TLS, with 0-RTT and post-quantum algorithms; nginx, and a user's own server."""
 
 from __future__ import annotations
 
@@ -43,34 +43,34 @@ NGINX, HTTP_2, PLAIN = map(stored.load, ("nginx", "nginx_http2", "nginx_plain"))
 
 
 @pytest.mark.parametrize("name", ["https", "https_records", "iw10", "persistent"])
-def test_the_packets_of_our_server_say_what_it_tells(name: str) -> None:
-    """Where its flight and its response begin and end: to the byte, but for its tickets."""
+def test_packets_show_the_messages_that_our_server_reports(name: str) -> None:
+    """Flight and response begin and end at the reported bytes. Tickets are not compared."""
     ours = stored.load(name)
     record = ours.judge()
     port = ours.observation["server"]["client_port"]
     exchange = read_exchange(ours.client, ours.server, port)
     found = find_messages(exchange, bool(ours.trial.chain_bytes), len(ours.trial.before))
     assert found is not None and found.flight_bytes == (record.flight_bytes or 0)
-    told = ours.observation["server"]
-    if "tls" in told:
-        assert found.before_request_bytes == told["tls"]["hello_bytes"] + told["tls"][
-            "finished_bytes"]
-        response = sum(told["tls"]["response"])
+    reported = ours.observation["server"]
+    if "tls" in reported:
+        assert found.before_request_bytes == (reported["tls"]["hello_bytes"]
+                                              + reported["tls"]["finished_bytes"])
+        response_bytes = sum(reported["tls"]["response"])
     else:
-        response = told["header_bytes"] + told["body_bytes"]
-    assert found.end - found.start == response
+        response_bytes = reported["header_bytes"] + reported["body_bytes"]
+    assert found.end - found.start == response_bytes
     assert retime(exchange, found).latency_ms == record.wire_latency_ms
 
 
-def test_a_request_over_http_2_is_behind_the_settings() -> None:
-    """Of nginx two tickets, its settings and their acknowledgement leave before the response."""
+def test_a_response_over_http_2_follows_tickets_and_settings() -> None:
+    """nginx sends two tickets, its settings and an acknowledgement before the response."""
     port = HTTP_2.observation["server"]["client_port"]
     found = find_messages(read_exchange(HTTP_2.client, HTTP_2.server, port), True)
     assert found is not None and found.flight_bytes == 4373
     assert found.start == 4373 + 271 + 271 + 62 + 31
 
 
-def test_a_server_that_is_missing_is_no_failure() -> None:
+def test_a_fetch_from_a_missing_server_is_skipped() -> None:
     why = "nginx is missing: ./install.sh --with-nginx brings it"
     record = replace(NGINX, observation={"trial": "x", "skipped": why}).judge()
     assert (record.ok, record.verdict, record.outcome, record.why_not) == (
@@ -80,7 +80,7 @@ def test_a_server_that_is_missing_is_no_failure() -> None:
     assert len(values) == 1 and str(excluded) == "1 skipped trial"
 
 
-# A server of one's own ---------------------------------------------------------------
+# A user's own server -----------------------------------------------------------------
 
 COMMAND = {"command": "serve 'a  b' --port={p}"}
 
@@ -129,7 +129,7 @@ def test_a_repeat_with_other_bytes_than_the_first_is_refused() -> None:
     assert "as it came at first" in mine.said("server", sha256="0" * 64).judge().error
 
 
-# Its words ----------------------------------------------------------------------------
+# How a user's own server is written in a column, and checked --------------------------
 
 @pytest.mark.parametrize("server", [
     OwnServer("serve  --root  'a  b'"), OwnServer("serve {p}", "/ok", "/page?id=1", "own.pem",
@@ -147,7 +147,7 @@ def test_an_invalid_server_of_ones_own_is_refused_by_its_key(server: OwnServer, 
         server.check("here")
 
 
-def test_a_worker_gets_words_and_whole_paths() -> None:
+def test_the_job_of_an_own_server_has_the_words_of_its_command_and_absolute_paths() -> None:
     job = OwnServer("serve 'a b' {p}", ca="own.pem", folders=("here", "/srv")).job()
     assert job == {"command": ["serve", "a b", "{p}"], "ready": "", "name": "",
                    "ca": os.path.abspath("own.pem"), "folders": [os.path.abspath("here"), "/srv"]}
@@ -165,15 +165,18 @@ def trials(client: str = "curl", **lists: list[Any]) -> list[Trial]:
 
 
 def test_a_slow_link_has_time_for_the_connection_before() -> None:
-    """Ten RTTs, and the time in which it sends a chain of 40,000 bytes twice: 10 s of 64 kbit/s."""
+    """The pause before the second connection is 2 s, ten RTTs, and the time of two chains.
+
+    A chain of 40,000 bytes takes 5 s at 64 kbit/s.
+    """
     (trial,) = trials(chain_bytes=[40_000], resumed=[1], rtt_ms=[1000], bandwidth_kbps=[64])
     assert trial.job()["tls"]["apart_s"] == 2 + 10 + 10
-    # A minute, 20 RTTs, and thrice the response of 60,000 bytes and both chains: 17.5 s each. Then
-    # as long as TCP tries with 97 segments.
+    # A minute; 20 RTTs; three times the 17.5 s that the response of 60,000 bytes and both chains
+    # take; the 930 s after which TCP gives up, and a timer of 2.4 s for each of 97 segments.
     assert trial.job()["deadline_s"] == pytest.approx(60 + 20 + 3 * 17.5 + 930 + 97 * 2.4)
 
 
-def test_the_messages_of_a_connection_are_told_apart(tmp_path: Path) -> None:
+def test_a_timeline_distinguishes_handshake_tickets_and_data(tmp_path: Path) -> None:
     record = stored.load("https_records").judge()
     for side in ("client", "server"):
         files.save(tmp_path, f"captures/{record.trial.id}-{side}.pcap",
@@ -221,25 +224,29 @@ def test_a_capture_without_a_hello_has_no_early_data() -> None:
         find_early(exchange, b"", 3022)
 
 
-def test_what_leaves_after_an_acknowledgement_is_another_round_trip() -> None:
-    """As if the last of the request had waited for the window to open."""
+def test_a_request_whose_last_segment_waits_for_an_acknowledgement_has_two_round_trips() -> None:
+    """The last segment leaves 101.5 ms later here, as if the window had been full."""
     def later(packets: list[Packet]) -> list[Packet]:
-        mine = [each for each in packets if not each.to_client and each.payload_bytes
-                and int.from_bytes(each.frame[34:36], "big") == PORT]
-        last = next(each for each in mine if each.payload_bytes == 680)
-        return [Packet(each.time_ns + 101_500_000, each.frame, each.wire_bytes)
-                if each is last else each for each in packets]
+        def source_port(packet: Packet) -> int:
+            return int.from_bytes(packet.frame[34:36], "big")
+
+        last = next(packet for packet in packets if not packet.to_client
+                    and packet.payload_bytes == 680 and source_port(packet) == PORT)
+        return [replace(packet, time_ns=packet.time_ns + 101_500_000)
+                if packet is last else packet for packet in packets]
+
     assert EARLY.captured(client=later(read(EARLY.client))).judge().request_round_trips == 2
 
 
 @pytest.mark.parametrize(("wire_bytes", "round_trips", "holds"), [
     (3022, 1, True), (3021, 1, False), (3023, 1, False), (3021, 2, True), (3022, 2, True),
     (0, 2, False), (3023, 2, False)])
-def test_all_of_it_leaves_right_behind_the_hello_or_fills_the_window(
+def test_early_data_passes_where_all_of_it_follows_the_hello_or_it_fills_the_window(
         wire_bytes: int, round_trips: int, holds: bool) -> None:
-    found = Early(Messages(282, 3576, 282, 9578), wire_bytes, 0.0, round_trips, 3)
+    found = Early(Messages(282, 3576, 282, 9578), wire_bytes, answer_ms=0.0,
+                  round_trips=round_trips, segments=3)
     evidence = Evidence(EARLY.trial, EARLY.observation["fetch"], {}, None, EXACT, {}, early=found)
-    assert all(each.passed for each in zero_rtt.compare_early_data(evidence)) == holds
+    assert all(comparison.passed for comparison in zero_rtt.compare_early_data(evidence)) == holds
 
 
 def test_a_trial_with_early_data_runs_in_newer_programs_with_a_server_that_takes_it(
@@ -257,7 +264,7 @@ def test_a_trial_with_early_data_runs_in_newer_programs_with_a_server_that_takes
 
 @pytest.mark.parametrize("size", [128, 3000, 7100, 14_001, 16_384])
 def test_a_request_is_padded_to_the_byte(size: int) -> None:
-    """In lines that nginx takes."""
+    """The padding is in header lines that nginx accepts, of 8000 bytes at most."""
     flags = request.flags("https://10.0.0.2:8443/9000", size)
     assert flags[0] == "--tls-earlydata" and flags[-2] == "--user-agent"
     lines = [f"User-Agent: {flags[-1]}", *(
@@ -282,11 +289,13 @@ def question_trials(**lists: list[Any]) -> list[Trial]:
     ({}, HERE), ({"signature": ["rsa2048"]}, HERE), ({"signature": ["mldsa44"]}, NEWER),
     ({"signature": ["ed25519", "mldsa65"]}, NEWER), ({"key_share": ["x25519mlkem768"]}, NEWER),
     ({"signature": ["slhdsa128s"], "intermediates": [1]}, NEWER), ({"system": [NEWER]}, NEWER)])
-def test_what_is_compared_runs_in_one_system(lists: dict[str, list[Any]], where: str) -> None:
+def test_all_trials_of_a_question_run_in_one_system(lists: dict[str, list[Any]],
+                                                    where: str) -> None:
     assert {trial.system for trial in question_trials(**lists)} == {where}
 
 
-def test_a_trial_says_its_system_where_it_is_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_job_and_id_of_a_trial_name_its_system_only_where_it_is_not_this_one(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     (here,), (newer,) = question_trials(), question_trials(
         signature=["mldsa44"], key_share=["x25519mlkem768"])
     assert "system" not in here.job() and system.HERE == HERE
@@ -301,7 +310,7 @@ def test_a_trial_says_its_system_where_it_is_another_one(monkeypatch: pytest.Mon
     assert curves_of(same.job()) == "X25519"
 
 
-# What OpenSSL 3.5.7 sent of chains of 20,000 bytes, in one write; a client of its own.
+# Bytes of a flight that OpenSSL 3.5.7 sent in one write with a chain of 20,000 bytes, by key share.
 @pytest.mark.parametrize(("signature", "x25519", "x25519mlkem768"), [
     ("ed25519", 20408, 21474), ("rsa2048", 20600, 21666), ("mldsa44", 22764, 23830),
     ("mldsa65", 23653, 24719), ("mldsa87", 24971, 26037), ("slhdsa128s", 20408, 21474)])
@@ -329,6 +338,7 @@ def test_a_trial_that_was_skipped_has_neither_failed_nor_counted() -> None:
     assert record.outcome == "skipped" and "./install.sh --with-pq" in record.why_not
 
 
+# A scenario in which tests replace the word CHAINS.
 CHAINS = """# Chains that go together.
 title = "t"
 source = "s"
@@ -355,8 +365,9 @@ def of_chains(chains: str, **lists: list[Any]) -> list[Trial]:
 
 def test_each_chain_of_a_sweep_keeps_its_signature_intermediates_and_size_together() -> None:
     made = of_chains('[["ed25519", 0, 736], ["mldsa44", 2, 12011], ["mldsa44", 0, 3993]]')
-    assert [(each.signature, each.intermediates, each.chain_bytes) for each in made] == [
+    assert [(trial.signature, trial.intermediates, trial.chain_bytes) for trial in made] == [
         ("ed25519", 0, 736), ("mldsa44", 2, 12011), ("mldsa44", 0, 3993)]
-    assert {each.system for each in made} == {NEWER}, "all of a sweep in one"
-    other = of_chains('[["ed25519", 0, 736], ["ed25519", 1, 900]]', chain_bytes=[5000])
-    assert {(each.intermediates, each.chain_bytes) for each in other} == {(0, 5000), (1, 5000)}
+    assert {trial.system for trial in made} == {NEWER}, "all of a sweep run in one system"
+    by_flag = of_chains('[["ed25519", 0, 736], ["ed25519", 1, 900]]', chain_bytes=[5000])
+    assert {(trial.intermediates, trial.chain_bytes) for trial in by_flag} == {
+        (0, 5000), (1, 5000)}

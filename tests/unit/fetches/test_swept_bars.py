@@ -32,23 +32,25 @@ from tests.golden.stored_questions import FOLDER, took
 
 
 def bar_figures(scenario: Scenario, records: list[Record]) -> list[BarFigure]:
-    """The rows of all figures, of which all have some."""
+    """All figures of the scenario. None may be missing."""
     made, missing = kinds.bar_figures(scenario, records)
     assert not missing, missing
     return list(made.values())
 
 
 def why_missing(scenario: Scenario, records: list[Record]) -> str:
-    """Why the first figure has no rows."""
+    """Why the first figure of the scenario is missing."""
     return kinds.bar_figures(scenario, records)[1][scenario.figures[0].name]
 
 
 def fail(record: Record) -> Record:
+    """The record as if its transfer had failed."""
     return replace(record, ok=False, error="timed out", verdict="skipped", total_ms=None)
 
 
 def changed(records: list[Record], when: Callable[[Trial], bool],
             change: Callable[[Record], Record]) -> list[Record]:
+    """The records, with a change of those whose trial meets a condition."""
     return [change(record) if when(record.trial) else record for record in records]
 
 
@@ -71,7 +73,8 @@ def test_stored_data_give_the_rows_worked_out_by_hand(scenario: Scenario,
     assert bucket.difference.absolute.value == pytest.approx(base - experiment)
     assert bucket.difference.percent.value == pytest.approx((base - experiment) / base * 100)
     assert (bucket.published.absolute, bucket.published.percent) == (21.77, 5.17)
-    # Half of the responses have 2 Mbit/s or less, so the median is of a 2 Mbit/s cell.
+    # Fewer than half of the responses have less than 2 Mbit/s, and 77 % have 2 Mbit/s or less, so
+    # the median is the time at 2 Mbit/s.
     assert bucket.difference.base_median == total[100, 2000, 3]
     assert bucket.difference.absolute.interval is None
     assert by_bandwidth.bars[-1].label == ">5000"

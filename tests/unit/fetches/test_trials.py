@@ -1,4 +1,4 @@
-"""Trials: what a scenario expands to, how many there are, and the buffers that they have."""
+"""The trials of a scenario of fetches: which and how many they are, their seeds and buffers."""
 
 from __future__ import annotations
 
@@ -42,12 +42,13 @@ from tests.unit.fetches.small import NAMES, WITHOUT_FIGURES, scenario_of, small
 
 
 def lists(**values: Sequence[float]) -> Overrides:
+    """Flags with these lists of values, by parameter."""
     return Overrides(values)
 
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name != "dukkipati2010"])
-def test_every_scenario_expands(name: str) -> None:
-    """What each of them asks for is a golden: rendered/requested.words."""
+def test_every_scenario_of_fetches_has_trials_with_ids_of_their_own(name: str) -> None:
+    """The parameters of the trials are in a golden, rendered/requested.words."""
     made = whole(name)
     trials = made.trials
     assert trials and len(set(trials)) == len(trials) == len({trial.id for trial in trials})
@@ -56,9 +57,9 @@ def test_every_scenario_expands(name: str) -> None:
 
 def test_trials_of_one_network_are_adjacent_and_windows_alternate(tmp_path: Path) -> None:
     trials = expand(small(tmp_path), Overrides({}, repeat=3))
-    shapes = [(trial.rtt_ms, trial.bandwidth_kbps) for trial in trials]
-    changes = sum(before != after for before, after in zip(shapes, shapes[1:]))
-    assert changes == len(set(shapes)) - 1
+    networks = [(trial.rtt_ms, trial.bandwidth_kbps) for trial in trials]
+    changes = sum(before != after for before, after in zip(networks, networks[1:]))
+    assert changes == len(set(networks)) - 1
     assert [(trial.repeat, trial.initcwnd) for trial in trials[:6]] == [
         (1, 3), (1, 10), (2, 3), (2, 10), (3, 3), (3, 10)]
 
@@ -77,13 +78,14 @@ initcwnd = [4]
 [[axis]]
 by = "rtt_ms\""""))
     trials = expand(scenario)
+    # Of the sweep "again" only 20 ms at 999 kbit/s is new, under two windows.
     assert len(trials) == 8 + 2 + 2
     assert [trial.uplink_kbps for trial in trials if trial.loss_percent == 2] == [128, 128]
-    # The same RTT and bandwidth with loss is another network shape.
+    # With loss, the same RTT and bandwidth are another network.
     assert [trial.initcwnd for trial in trials if trial.loss_percent == 2] == [4, 4]
 
 
-def test_overrides_replace_lists_and_may_leave_the_scenario(tmp_path: Path) -> None:
+def test_flags_replace_lists_by_values_that_the_scenario_need_not_have(tmp_path: Path) -> None:
     scenario = small(tmp_path)
     trials = expand(scenario, Overrides(
         {"rtt_ms": (77,), "bandwidth_kbps": [1234.5], "initcwnd": [4], "response_bytes": [20000]},
@@ -103,7 +105,7 @@ def test_a_flag_replaces_its_value_in_each_pair_of_a_sweep(tmp_path: Path) -> No
 
 
 def test_a_trial_with_every_parameter_names_its_captures_and_files(tmp_path: Path) -> None:
-    """An id of more than 255 bytes is no name of a file, and the one at the end decides."""
+    """An id of more than 255 bytes is too long for a file's name. Here two differ at their end."""
     values = {row.field: another(row, row.default) for row in PARAMETERS.values()
               if row.tag is not None}
     trial = replace(stored.load("iw10").trial, **values)
@@ -131,14 +133,14 @@ def test_trials_cover_a_scenario_only_with_all_of_its_cells(tmp_path: Path) -> N
     (lists(rtt_ms=range(1, 1001), bandwidth_kbps=range(1, 1001)), "2000000 trials"),
     (lists(rtt_ms=range(1, 60001), bandwidth_kbps=range(1, 60001)), "7200000000 trials"),
     (Overrides({}, client="wgt"), "--client: unknown 'wgt' \\(did you mean 'wget'\\?\\)")])
-def test_overrides_that_nobody_can_type_are_refused(scenario: Scenario, overrides: Overrides,
-                                                    words: str) -> None:
-    """What can be typed: tests/refusals/parameters.py."""
+def test_invalid_overrides_are_refused(scenario: Scenario, overrides: Overrides,
+                                       words: str) -> None:
+    """Refusals of what a user can type are in tests/refusals/parameters.py."""
     with pytest.raises(UsageError, match=words):
         expand(scenario, overrides)
 
 
-def test_what_sweeps_have_lists_of_reaches_trials_cells_and_the_network(
+def test_each_swept_parameter_is_in_trials_and_cells_and_the_path_in_the_job(
         scenario: Scenario) -> None:
     assert {"rtt_ms", "bandwidth_kbps", "loss_percent", "response_bytes"} <= {*SWEPT}
     (trial, *_), (cell, *_) = expand(scenario), scenario.sweeps[0].cells
@@ -162,8 +164,8 @@ def test_both_windows_meet_the_same_loss_and_repeats_differ(tmp_path: Path) -> N
     assert not other & {trial.seed for trial in lossy}
 
 
-def test_seeds_start_netem_at_unlike_places() -> None:
-    """The kernel's generator (taus113, no warm-up) as netem is seeded: first numbers are even."""
+def test_the_first_random_numbers_of_netem_are_evenly_distributed_over_repeats() -> None:
+    """A model of the kernel's generator, taus113 without warm-up, seeded as netem does it."""
     def first(seed: int) -> int:
         start = (seed >> 32 ^ seed << 10 ^ seed) & 0xFFFFFFFF
         number = 0
@@ -181,24 +183,24 @@ def test_seeds_start_netem_at_unlike_places() -> None:
 
 
 def test_trials_are_counted_before_they_are_made(tmp_path: Path) -> None:
-    many = Overrides({"rtt_ms": [1 + each / 100 for each in range(500)]}, repeat=100)
+    many = Overrides({"rtt_ms": [1 + number / 100 for number in range(500)]}, repeat=100)
     with pytest.raises(UsageError, match="200000 trials are requested, .*allow them with --yes"):
         expand(small(tmp_path), many)
     with pytest.raises(UsageError, match="^1840000 trials are requested, at most 1000000"):
         expand(scenario_of("dukkipati2010"), Overrides({"initcwnd": range(1, 201)}, many=True))
 
 
-def test_a_lossless_network_is_not_repeated_like_a_lossy_one(tmp_path: Path) -> None:
+def test_repeat_with_loss_is_the_number_of_repeats_of_lossy_networks_only(tmp_path: Path) -> None:
     scenario = small(tmp_path, WITHOUT_FIGURES, ("loss_percent = 0", "loss_percent = [0, 2]"),
                      ("repeat = 1", "repeat = 2\nrepeat_with_loss = 30"))
-    trials = expand(scenario)
+    trials = expand(scenario)  # of four networks, two windows, and repeats
     assert sum(not trial.loss_percent for trial in trials) == 4 * 2 * 2
     assert sum(trial.loss_percent == 2 for trial in trials) == 4 * 2 * 30
     assert len(expand(scenario, Overrides({}, repeat=3))) == 4 * 2 * 3 * 2
     assert KIND.has_all_cells(expand(scenario), expand(scenario, Overrides({}, repeat=1)))
 
 
-# How many cells and trials a file asks for is multiplied ------------------------------
+# Cells and trials of a file are counted by multiplying, before they are made ----------
 
 PROJECT = Path(__file__).resolve().parent.parent.parent.parent
 LISTS = {"loss_percent": (0.0, 1.0, 2.0), "jitter_ms": (0.0, 3.0), "queue": ("10", "50", "1bdp"),
@@ -227,16 +229,17 @@ metric = "total_ms"
 """
 
 
-def drawn(random: Random) -> Sweep:
-    """A sweep of a few values each."""
+def random_sweep(random: Random) -> Sweep:
+    """A sweep with random lists of a few values each."""
     several = random.sample(sorted(LISTS), 3)
-    lists = {
-        name: tuple(random.sample(known, random.randint(2, len(known)) if name in several else 1))
-             for name, known in LISTS.items()}
+    lists = {}
+    for name, known in LISTS.items():
+        count = random.randint(2, len(known)) if name in several else 1
+        lists[name] = tuple(random.sample(known, count))
     rtts_ms = (1.0, 20.0, 30.0)[:random.randint(1, 3)]
     pairs = tuple((rtt_ms, 64.0 * rtt_ms) for rtt_ms in rtts_ms) if random.random() < 0.3 else ()
-    chains = (("ed25519", 1, 900), ("rsa2048", 0, 1100), ("ed25519", 0, 900)) \
-        if random.random() < 0.5 else ()
+    has_chains = random.random() < 0.5
+    chains = (("ed25519", 1, 900), ("rsa2048", 0, 1100), ("ed25519", 0, 900)) if has_chains else ()
     return Sweep(name="s", pairs=pairs, chains=chains, initcwnd=(3, 10)[:random.randint(1, 2)],
                  client="curl", repeat=random.randint(1, 2),
                  repeat_with_loss=random.choice((None, 3)), lists={
@@ -247,7 +250,7 @@ def drawn(random: Random) -> Sweep:
 @pytest.mark.parametrize("seed", range(8))
 def test_a_sweep_counts_the_cells_and_trials_that_it_makes(seed: int) -> None:
     random = Random(seed)
-    sweep = drawn(random)
+    sweep = random_sweep(random)
     cells = sweep.cells
     assert sweep.combination_count() == len(cells)
     assert sweep.count == len(list(sweep.trials("s", 1)))
@@ -258,15 +261,15 @@ def test_a_sweep_counts_the_cells_and_trials_that_it_makes(seed: int) -> None:
 
 
 def check(tmp_path: Path, text: str) -> subprocess.CompletedProcess[str]:
-    """What --check says of a file, with memory for what it reads and no more."""
+    """The result of --check on a file with this text, within 700 MB of memory and a minute."""
     file = tmp_path / "own.toml"
     file.write_text(text)
     return run_program(["prlimit", "--as=700000000", "--cpu=60", sys.executable,
                         PROJECT / "experiment.py", "--check", str(file)])
 
 
-def test_a_small_file_that_asks_for_billions_of_cells_is_refused(tmp_path: Path) -> None:
-    """Before any is made: not for its trials, nor to see which bars its figures have."""
+def test_a_small_file_that_requests_billions_of_cells_is_refused(tmp_path: Path) -> None:
+    """It is refused before cells are made, for its trials or for the bars of its figures."""
     many = {"response_bytes": list(range(1, 3000)), "send_buffer_bytes": list(range(5000, 7999)),
             "bandwidth_kbps": list(range(100, 299)), "rtt_ms": [20]}
     lists = "".join(f"{name} = {json.dumps(values)}\n" for name, values in many.items())
@@ -301,8 +304,8 @@ response_bytes = {[100] * 1000}
         registry.study_of(file)
 
 
-def test_trials_of_one_schedule_share_its_words() -> None:
-    """100,000 trials of a schedule of thousands of writes are no 100,000 copies of it."""
+def test_trials_of_one_schedule_share_one_string_of_its_writes() -> None:
+    """A copy for each of 100,000 trials would take gigabytes."""
     study = registry.study_of(scenario_file.find("handley1999_warm"))
     trials = [trial for trial in study.trials if trial.trace == study.trials[0].trace]
     assert len(trials) > 2 and len({id(trial.writes) for trial in trials}) == 1
@@ -310,7 +313,7 @@ def test_trials_of_one_schedule_share_its_words() -> None:
         trial.requests for trial in trials})
 
 
-# Receive window and buffers are the trial's own, whatever else is asked for -----------
+# Receive window and buffers of a trial ------------------------------------------------
 
 RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
 
@@ -322,9 +325,9 @@ RMEM, WMEM = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
     ("[3, 64]", "", None, tcp.AMPLE_WINDOW),
     ("[3, 10]", "", (3, 2000), tcp.AMPLE_WINDOW),
 ])
-def test_the_receive_window_follows_no_list(tmp_path: Path, file_windows: str, line: str,
-                                            requested: tuple[int, ...] | None,
-                                            initrwnd: int) -> None:
+def test_the_receive_window_does_not_depend_on_the_initial_windows(
+        tmp_path: Path, file_windows: str, line: str, requested: tuple[int, ...] | None,
+        initrwnd: int) -> None:
     scenario = small(tmp_path, WITHOUT_FIGURES, ("initrwnd = 27", line),
                      ("initcwnd = [3, 10]", f"initcwnd = {file_windows}"))
     trials = expand(scenario, Overrides({"initcwnd": requested} if requested else {}))
@@ -342,68 +345,77 @@ def test_a_population_has_the_files_receive_window_or_else_the_ample_one(
     assert scenario.drawn.template.lists["initrwnd"] == (initrwnd,)
 
 
-def job_of(iw: int, rwnd: int, **columns: Any) -> dict[str, str]:
-    """The buffers that the worker is told for one trial."""
+def buffers_of(iw: int, rwnd: int, **columns: Any) -> dict[str, str]:
+    """The buffers in the job of a trial with these windows."""
     trial = replace(stored.load("iw10").trial, initcwnd=iw, initrwnd=rwnd, **columns)
-    told: dict[str, str] = trial.job().get("buffers", {})
-    return told
+    buffers: dict[str, str] = trial.job().get("buffers", {})
+    return buffers
 
 
-def test_buffers_grow_where_the_pinned_ones_are_too_small() -> None:
-    assert job_of(10, 44) == job_of(910, 27) == {}
-    assert job_of(10, 45) == job_of(64, 45) == {RMEM: f"4096 {2 * 1460 * 46} 6291456"}
-    assert job_of(911, 27) == {WMEM: f"4096 16384 {911 * 4608}"}
-    assert job_of(10, 3000)[RMEM] == f"4096 {2 * 1460 * 3001} {2 * 1460 * 3001}"
-    assert job_of(10, 100, mss=536) == {}  # fewer bytes
-    assert job_of(10, 100, receive_rules="linux3") == {}  # the route then has ten
-    assert job_of(10, tcp.AMPLE_WINDOW)[RMEM].endswith(" 6291456")  # window scale and all
+def test_a_job_has_larger_buffers_only_where_the_usual_ones_are_too_small_for_its_windows(
+        ) -> None:
+    """A receive buffer has two bytes for each byte of a window with one segment more.
+
+    A send buffer has 4608 bytes for each segment.
+    """
+    assert buffers_of(10, 44) == buffers_of(910, 27) == {}
+    assert buffers_of(10, 45) == buffers_of(64, 45) == {RMEM: f"4096 {2 * 1460 * 46} 6291456"}
+    assert buffers_of(911, 27) == {WMEM: f"4096 16384 {911 * 4608}"}
+    assert buffers_of(10, 3000)[RMEM] == f"4096 {2 * 1460 * 3001} {2 * 1460 * 3001}"
+    assert buffers_of(10, 100, mss=536) == {}  # 100 segments have fewer bytes
+    assert buffers_of(10, 100, receive_rules="linux3") == {}  # the route's window is ten then
+    # The largest buffer stays, so the window scale is the usual one.
+    assert buffers_of(10, tcp.AMPLE_WINDOW)[RMEM].endswith(" 6291456")
 
 
 def test_the_model_has_the_trials_own_buffers_or_the_scenarios() -> None:
     wide = replace(stored.load("iw10").trial, initrwnd=100, initcwnd=1000)
-    of = transfer_of(wide, {}, 60, 90)
-    assert of.receive_buffers == (2 * 1460 * 101, 6291456) and of.send_buffers[1] == 1000 * 4608
-    told = {RMEM: "4096 65536 65536"}
-    assert transfer_of(wide, told, 60, 90).receive_buffers == (65536, 65536)
-    evidence = Evidence(replace(wide, head="17+38+2"), {}, {"header_bytes": 57}, None, EXACT, told)
+    modelled = transfer_of(wide, {}, 60, 90)
+    assert modelled.receive_buffers == (2 * 1460 * 101, 6291456)
+    assert modelled.send_buffers[1] == 1000 * 4608
+    sysctls = {RMEM: "4096 65536 65536"}
+    assert transfer_of(wide, sysctls, 60, 90).receive_buffers == (65536, 65536)
+    evidence = Evidence(replace(wide, head="17+38+2"), {}, {"header_bytes": 57}, None, EXACT,
+                        sysctls)
     assert tcp.buffer_sizes(evidence.trial.with_buffers(evidence.sysctls), RMEM) == (65536, 65536)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_published_scenarios_offer_what_they_say(name: str) -> None:
-    """Where a file with windows that fit asks for more than they need, its tcp_rmem stands."""
+def test_the_receive_buffer_of_each_scenario_holds_the_windows_of_its_trials(name: str) -> None:
+    """A file whose initial windows fit into the usual buffer may set tcp_rmem itself."""
     made = whole(name)
-    stands = RMEM in made.head.sysctls and max(trial.initcwnd for trial in made.trials) <= 44
+    sets_buffer = RMEM in made.head.sysctls and max(
+        trial.initcwnd for trial in made.trials) <= 44
     for trial in made.trials:
         first, _ = tcp.buffer_sizes(trial.with_buffers(made.head.sysctls), RMEM)
-        assert first == (131_072 if stands or trial.initrwnd <= 44
+        assert first == (131_072 if sets_buffer or trial.initrwnd <= 44
                          else 2 * 1460 * (trial.initrwnd + 1))
         assert trial.initcwnd <= trial.initrwnd
 
 
-def test_a_buffer_that_the_server_asked_for_is_doubled_and_never_grows() -> None:
+def test_a_send_buffer_that_the_server_requested_is_doubled_and_never_grows() -> None:
     assert tcp.fixed_send_buffer(14480) == (28960, 28960)
     assert tcp.fixed_send_buffer(1000) == (4608, 4608)  # SOCK_MIN_SNDBUF
 
 
-def test_the_model_knows_the_servers_own_buffer() -> None:
-    """IW 32 in a buffer of 10 segments: as measured, 24 leave at first."""
+def test_a_send_buffer_limits_the_predicted_first_flight() -> None:
+    """With a window of 32 and a buffer of 10 segments, 24 segments leave first, as measured."""
     base: dict[str, Any] = {
         "rtt_ms": 100.0, "bandwidth_kbps": 50000.0, "uplink_kbps": 50000.0, "initcwnd": 32,
         "initrwnd": 100, "response_bytes": 60061, "request_bytes": 96}
     assert predict(transfer(**base)).first_flight == 32
     assert predict(transfer(**base, send_buffers=tcp.fixed_send_buffer(14480))).first_flight == 24
-    # It asks only when a packet of the queue begins: 16 segments pass even through three.
+    # TCP checks the buffer only when an skb begins: 16 segments pass through a buffer of three.
     assert predict(transfer(**{**base, "initcwnd": 16},
                             send_buffers=tcp.fixed_send_buffer(4344))).first_flight == 16
 
 
-def test_the_syn_says_what_its_kernel_counts_windows_in() -> None:
-    """Where tcp_rmem is small that follows net.core.rmem_max, which grew in Linux 6.18."""
-    of = stored.load("receive_window")
-    exchange = read_exchange(of.client, of.server)
-    small = Evidence(of.trial, of.observation["fetch"], of.observation["server"], exchange, EXACT,
-                     {RMEM: "4096 30000 200000"})
+def test_the_unit_of_windows_is_the_scale_in_the_captured_syn() -> None:
+    """With a small tcp_rmem the scale follows from net.core.rmem_max, which Linux 6.18 changed."""
+    measured = stored.load("receive_window")
+    exchange = read_exchange(measured.client, measured.server)
+    small = Evidence(measured.trial, measured.observation["fetch"], measured.observation["server"],
+                     exchange, EXACT, {RMEM: "4096 30000 200000"})
     assert small.transfer.window_unit == 128
     older = replace(exchange, syns=(exchange.syns[0]._replace(scale=2),))
     assert replace(small, exchange=older).transfer.window_unit == 4

@@ -1,4 +1,4 @@
-"""HAR files as Chrome and Firefox write them, with the keys that are read, and others."""
+"""HAR files as Chrome and Firefox write them, with keys that are read and keys that are not."""
 
 from __future__ import annotations
 
@@ -11,7 +11,12 @@ SECRET = "secret-0x1f"  # in every URL, cookie, header and content
 
 def entry(path: str, at_ms: float, took_ms: float, receive_ms: float, size: int, *,
           host: str = "a.example", **more: Any) -> dict[str, Any]:
-    """An entry of Chrome's."""
+    """An entry as Chrome writes it.
+
+    at_ms: when it began, counted from the page's start. took_ms: until its end, of which the
+    response's body took receive_ms. size: of the response with its headers, in bytes. more: other
+    keys of the entry.
+    """
     return {
         "startedDateTime": f"2026-01-02T03:04:{5 + at_ms / 1000:06.3f}Z", "time": took_ms,
         "request": {"method": "GET", "url": f"https://{host}/{path}?{SECRET}",
@@ -26,6 +31,7 @@ def entry(path: str, at_ms: float, took_ms: float, receive_ms: float, size: int,
 
 
 def initiated(path: str, host: str = "a.example") -> dict[str, Any]:
+    """The key of an entry with which Chrome says that this object requested it."""
     return {"_initiator": {"type": "parser", "url": f"https://{host}/{path}?{SECRET}"}}
 
 
@@ -44,42 +50,43 @@ PAGE = {"log": {
 
 
 def har(change: Any = lambda log: None) -> bytes:
-    """The page with something else in its log."""
+    """The bytes of PAGE. change: alters its log."""
     page = copy.deepcopy(PAGE)
     change(page["log"])
     return json.dumps(page).encode()
 
 
 def firefox() -> bytes:
-    """The same as Firefox 153 has it: bodySize counts the headers, the referrer says who asked."""
+    """The page as Firefox 153 writes it, without the object that came from the cache.
+
+    bodySize counts the headers as well, and the header Referer names the object that requested it.
+    """
     def change(log: dict[str, Any]) -> None:
-        named = {}
         log["creator"]["name"] = "Firefox"
-        for each in log["entries"]:
-            named[each["request"]["url"]] = each.pop("_initiator", {}).get("url", "")
-            size = each["response"].pop("_transferSize")
-            each["response"] |= {"headersSize": 240, "bodySize": size + 240 if size else 0}
-            each["request"]["headers"].append(
-                {"name": "Referer", "value": named[each["request"]["url"]]})
-            each["startedDateTime"] = each["startedDateTime"].replace("Z", "+00:00")
-        del log["entries"][5]
+        for item in log["entries"]:
+            requested_by = item.pop("_initiator", {}).get("url", "")
+            item["request"]["headers"].append({"name": "Referer", "value": requested_by})
+            size = item["response"].pop("_transferSize")
+            item["response"] |= {"headersSize": 240, "bodySize": size + 240 if size else 0}
+            item["startedDateTime"] = item["startedDateTime"].replace("Z", "+00:00")
+        del log["entries"][5]  # seen.png
     return har(change)
 
 
 def browsers() -> bytes:
-    """What Chrome 156 has besides objects: what was never sent, failed, moved, or not modified."""
+    """The page with other entries of Chrome 156: never sent, failed, redirected, not modified."""
     def change(log: dict[str, Any]) -> None:
         document = log["entries"][0]
-        asks = {"_initiator": {"type": "script", "stack": {"callFrames": [], "parent": {
+        by_script = {"_initiator": {"type": "script", "stack": {"callFrames": [], "parent": {
             "callFrames": [{"url": f"https://cdn.example/app.js?{SECRET}"}]}}}}
         moved = entry("moved", 320, 20, 1, 90, **initiated(""))
         moved["response"] |= {"status": 301, "redirectURL": f"/here?{SECRET}#top",
                               "content": {"size": 0}}
         checked = entry("checked.png", 330, 15, 0, 37_503, **initiated("style.css"))
         checked["response"] |= {"status": 304, "bodySize": 0}
-        refused = entry("cors", 340, 40, -3, 0, host="other.example", **asks)
+        refused = entry("cors", 340, 40, -3, 0, host="other.example", **by_script)
         refused["response"] |= {"status": 404, "bodySize": -210, "_error": "net::ERR_FAILED"}
-        blocked = entry("port", 340, 40, 1, -1, host="other.example", **asks)
+        blocked = entry("port", 340, 40, 1, -1, host="other.example", **by_script)
         blocked["response"] |= {"status": 0, "_error": "net::ERR_UNSAFE_PORT"}
         upgraded = entry("live", 350, 9, 1, 200)
         upgraded["response"]["status"] = 101
@@ -88,12 +95,12 @@ def browsers() -> bytes:
         first["startedDateTime"] = "2026-01-02T03:04:04.970Z"
         log["entries"] += [
             first, moved, entry("here", 345, -7, 2, 3_670, **initiated("")), checked, refused,
-            blocked, upgraded, entry("data.json", 360, 70, 5, 2_000, **asks)]
+            blocked, upgraded, entry("data.json", 360, 70, 5, 2_000, **by_script)]
         for scheme in ("data:image/gif;base64,R0lG", "blob:https://a.example/1", "wss://a.example"):
             log["entries"].append(entry("", 370, 0, 0, 0))
             log["entries"][-1]["request"]["url"] = f"{scheme}/{SECRET}"
-        # The same certificate and address: one connection for both hosts, over HTTP/2.
-        for each in log["entries"]:
-            each["_connectionId"] = "1131"
-            each["response"]["httpVersion"] = "http/2.0"
+        # The hosts have one certificate and one address, so HTTP/2 takes one connection for all.
+        for item in log["entries"]:
+            item["_connectionId"] = "1131"
+            item["response"]["httpVersion"] = "http/2.0"
     return har(change)

@@ -35,30 +35,35 @@ def test_a_stored_load_passes(name: str, load_ms: float) -> None:
     assert (record.ok, record.verdict, record.verdict_reason) == (True, PASS, "")
     assert (record.page_ms, record.requests, record.not_recorded) == (load_ms, 14, 1)
     assert record.document_ms is not None and record.first_byte_ms is not None
-    assert record.first_byte_ms <= record.document_ms < load_ms, "of the document, not the redirect"
+    assert record.first_byte_ms <= record.document_ms < load_ms, "the redirect is not the document"
     assert {*record.seen_initcwnd.split()} == {"4"}
     objects = read_file(files[FILE], FILE)
-    assert len(objects) == 14 and sum(each.is_first for each in objects) <= (
-        record.opened_connections or 0)
+    assert len(objects) == 14
+    first_on_connection = [row for row in objects if row.is_first]
+    assert len(first_on_connection) <= (record.opened_connections or 0)
     rows = list(csv.DictReader(io.StringIO(files[browsed.REQUESTS_FILE].decode())))
     assert [row["status"] for row in rows].count("404") == 1
     assert [row["recorded"] for row in rows].count("0") == 1
 
 
 def of_load(change: Callable[[dict[str, Any]], object]) -> Callable[[dict[str, Any]], object]:
+    """A change of an observation, from a change of its load."""
     return lambda observation: change(observation["load"])
 
 
 def of_request(number: int, **values: object) -> Callable[[dict[str, Any]], object]:
+    """The browser reports other values of a request, numbered from 0."""
     return lambda observation: observation["load"]["requests"][number].update(values)
 
 
 def earlier(number: int, name: str, by_ms: float) -> Callable[[dict[str, Any]], object]:
+    """The browser reports a time of a request by_ms earlier."""
     def change(observation: dict[str, Any]) -> None:
         observation["load"]["requests"][number][name] -= by_ms
     return change
 
 
+# Tampered reports, each with the check that refuses it; "" where no check does.
 REPORTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
     (of_request(4, status=404), "HTTP status"),
     (of_request(4, content_bytes=7), "contents"),
@@ -77,7 +82,7 @@ REPORTS: list[tuple[Callable[[dict[str, Any]], object], str]] = [
 
 @pytest.mark.parametrize("name", stored_browsed.NAMES)
 @pytest.mark.parametrize(("change", "check"), REPORTS)
-def test_a_report_that_the_packets_contradict_is_refused(
+def test_a_report_that_the_packets_contradict_is_refused_by_its_check(
         name: str, change: Callable[[dict[str, Any]], object], check: str) -> None:
     record = stored_browsed.load(name).reported(change).judge()
     if check:
@@ -93,9 +98,9 @@ def test_a_response_reported_to_end_before_its_last_byte_is_refused(name: str) -
     requests = stored.observation["load"]["requests"]
     number = max(range(len(requests)), key=lambda place: requests[place]["content_bytes"])
     end_ns = stored.observation["load"]["begun_ns"] + round(requests[number]["end_ms"] * 1e6)
-    came = [packet.time_ns for packet in data(stored_browsed.read(stored.client))
-            if packet.time_ns < end_ns - 10**6 and packet.payload_bytes > 1000]
-    before_ms = (came[-1] - stored.observation["load"]["begun_ns"]) / 1e6
+    arrived_ns = [packet.time_ns for packet in data(stored_browsed.read(stored.client))
+                  if packet.time_ns < end_ns - 10**6 and packet.payload_bytes > 1000]
+    before_ms = (arrived_ns[-1] - stored.observation["load"]["begun_ns"]) / 1e6
     record = stored.reported(of_request(number, end_ms=before_ms)).judge()
     assert record.failed_checks == "client times"
     assert "before its last byte came" in record.verdict_reason
@@ -114,7 +119,7 @@ def test_a_response_may_be_read_a_millisecond_after_its_last_byte_came(
 
 @pytest.mark.parametrize(("under_way", "leaves_ms", "held"), [
     (10, 80, True), (9, 80, False), (10, 70, False), (10, None, False)])
-def test_a_request_is_held_by_a_full_window_until_something_comes(
+def test_a_request_is_held_where_ten_segments_are_under_way_until_the_server_answers(
         under_way: int, leaves_ms: int | None, held: bool) -> None:
     def segment(time_ms: int, to_client: bool, seq: int, ack: int) -> Segment:
         return Segment(
@@ -125,7 +130,7 @@ def test_a_request_is_held_by_a_full_window_until_something_comes(
     requests = [segment(number, False, 1 + 66 * number, 1) for number in range(under_way)]
     answer = segment(80, True, 1, 1 + 66 * 5)
     following = [] if leaves_ms is None else [segment(leaves_ms, False, 1 + 66 * under_way, 1)]
-    at_client = sorted([*requests, answer, *following], key=lambda each: each.time_ns)
+    at_client = sorted([*requests, answer, *following], key=lambda sent: sent.time_ns)
     assert browsed.is_held(at_client, 50 * 10**6, allowed_ms=0.3) is held
 
 
@@ -135,7 +140,7 @@ def test_a_request_is_held_by_a_full_window_until_something_comes(
     ("client", without(1, to_client=False)), ("client", later(1, 20_400, to_client=False)),
     ("server", without(3)), ("server", later(5, 5400)), ("server", later(1, 5400, False)),
     ("client", lambda packets: packets[:-8]), ("server", lambda packets: packets[8:])])
-def test_a_tampered_packet_is_refused(
+def test_a_load_whose_packets_are_missing_or_moved_in_one_capture_fails(
         name: str, side: str, change: Callable[[list[Packet]], list[Packet]]) -> None:
     record = stored_browsed.load(name).captured(side, change).judge()
     assert record.verdict == FAIL or not record.ok, "a tampered capture passed"
@@ -152,6 +157,7 @@ def test_data_that_leaves_without_a_cause_is_refused() -> None:
     assert "causes" in record.failed_checks.split("; ")
 
 
+# Parameters that the stored load did not have, each with the check that refuses it.
 SETTINGS: list[tuple[dict[str, Any], str]] = [
     ({"rtt_ms": 40.01}, "path"), ({"bandwidth_kbps": 5001.0}, "path"),
     ({"uplink_kbps": 990.0}, "path"), ({"initcwnd": 5}, "initial window"),
@@ -194,7 +200,7 @@ def test_an_answer_longer_than_its_connections_data_is_refused() -> None:
 
 
 def test_every_check_refuses_something() -> None:
-    """Three checks have tests of their own."""
+    """The three checks that are added here have tests of their own."""
     refused = {check for _, check in (*REPORTS, *SETTINGS) if check}
     assert refused | {"acknowledgements", "bytes", "causes"} == {
         check.name for check in browsed.CHECKS}
@@ -205,7 +211,10 @@ def test_the_workers_report_is_read_by_its_schema_and_a_malformed_one_refused() 
         observation = {**stored_browsed.load(name).observation}
         observation.pop("received_at")  # the engine adds it
         assert observations.OBSERVATION(observation, "")["served"] == observation["served"]
-    for wrong in ([1], [0, 70_000, "GET", "u", 1, 2, 200, 5], [0, 1, 2, "u", 1, 2, 200, 5]):
+    one_field = [1]
+    too_large_a_port = [0, 70_000, "GET", "u", 1, 2, 200, 5]
+    a_number_as_method = [0, 1, 2, "u", 1, 2, 200, 5]
+    for wrong in (one_field, too_large_a_port, a_number_as_method):
         with pytest.raises(ValueError):
             observations.served(wrong, "served")
 

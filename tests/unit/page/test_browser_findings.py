@@ -1,4 +1,4 @@
-"""What several loads in a browser show: paints with their range, and conditions on them."""
+"""Findings on several loads in a browser: paints with their range, and conditions on paints."""
 
 from __future__ import annotations
 

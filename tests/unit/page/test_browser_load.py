@@ -1,4 +1,4 @@
-"""What the browser's client makes of Chromium's events."""
+"""A load as the browser's client builds it of Chromium's events."""
 
 from __future__ import annotations
 
@@ -15,17 +15,20 @@ SESSION, FRAME = "S", "F"
 
 
 def event(method: str, session: str = SESSION, **parameters: Any) -> dict[str, Any]:
+    """An event of Chromium's DevTools protocol."""
     return {"method": method, "sessionId": session, "params": parameters}
 
 
-def asked(number: str, at_s: float, url: str, kind: str = "Document", **more: Any
-          ) -> dict[str, Any]:
+def request_sent(number: str, at_s: float, url: str, kind: str = "Document", **more: Any
+                 ) -> dict[str, Any]:
+    """The event of a request. number: its id. at_s: on Chromium's monotonic clock."""
     return event("Network.requestWillBeSent", requestId=number, timestamp=at_s, type=kind,
                  documentURL="https://a.test/", frameId=FRAME, wallTime=1000 + at_s,
                  request={"url": url, "method": "GET", "initialPriority": "High"}, **more)
 
 
 def answer(status: int = 200, at_s: float = 1.0) -> dict[str, Any]:
+    """A response to a request of at_s, whose times follow in ms."""
     return {"status": status, "protocol": "h2", "connectionId": 7, "remotePort": 800,
             "timing": {"requestTime": at_s, "sendStart": 50, "connectStart": 1,
                        "receiveHeadersStart": 100, "receiveHeadersEnd": 101}}
@@ -33,15 +36,15 @@ def answer(status: int = 200, at_s: float = 1.0) -> dict[str, Any]:
 
 def loaded(*events: dict[str, Any]) -> Load:
     load = Load(SESSION)
-    for each in events:
-        load.take(each)
+    for one_event in events:
+        load.take(one_event)
     return load
 
 
 def test_times_count_from_the_request_of_the_document() -> None:
     load = loaded(
-        event("Page.loadEventFired", timestamp=0.5),  # of about:blank
-        asked("1", 1.0, "https://a.test/"),
+        event("Page.loadEventFired", timestamp=0.5),  # about:blank has loaded
+        request_sent("1", 1.0, "https://a.test/"),
         event("Network.responseReceived", requestId="1", type="Document", response=answer()),
         event("Network.dataReceived", requestId="1", dataLength=300),
         event("Network.loadingFinished", requestId="1", timestamp=1.2, encodedDataLength=120.0),
@@ -68,8 +71,8 @@ def test_times_count_from_the_request_of_the_document() -> None:
 
 
 def test_a_redirect_is_a_request_of_its_own() -> None:
-    load = loaded(asked("1", 1.0, "http://a.test/"),
-                  asked("1", 1.1, "https://a.test/", redirectResponse=answer(301)),
+    load = loaded(request_sent("1", 1.0, "http://a.test/"),
+                  request_sent("1", 1.1, "https://a.test/", redirectResponse=answer(301)),
                   event("Network.responseReceived", requestId="1", response=answer(200, 1.1)),
                   event("Network.loadingFinished", requestId="1", timestamp=1.4))
     first, second = load.requests
@@ -78,43 +81,46 @@ def test_a_redirect_is_a_request_of_its_own() -> None:
 
 
 def test_a_request_says_whether_it_was_cached_or_why_it_failed() -> None:
-    load = loaded(asked("1", 1.0, "https://a.test/"), asked("2", 1.1, "https://a.test/x", "Image"),
+    load = loaded(request_sent("1", 1.0, "https://a.test/"),
+                  request_sent("2", 1.1, "https://a.test/x", "Image"),
                   event("Network.requestServedFromCache", requestId="2"),
-                  asked("3", 1.1, "https://b.test/", "Script"),
+                  request_sent("3", 1.1, "https://b.test/", "Script"),
                   event("Network.loadingFailed", requestId="3", timestamp=1.2,
                         errorText="net::ERR_NAME_NOT_RESOLVED"),
-                  asked("4", 1.1, "data:text/plain,x", "Image"))
-    assert [(each.is_cached, each.failure) for each in load.requests] == [
+                  request_sent("4", 1.1, "data:text/plain,x", "Image"))
+    assert [(request.is_cached, request.failure) for request in load.requests] == [
         (False, ""), (True, ""), (False, "net::ERR_NAME_NOT_RESOLVED")]
 
 
 @pytest.mark.parametrize("crash", [event("Inspector.targetCrashed"),
                                    {"method": "Target.targetCrashed", "params": {}}])
 def test_a_page_that_crashes_is_over_with_a_fault(crash: dict[str, Any]) -> None:
-    load = loaded(asked("1", 1.0, "https://a.test/"), crash)
+    load = loaded(request_sent("1", 1.0, "https://a.test/"), crash)
     assert load.is_over and load.fault == "the page's process crashed"
 
 
 def test_a_page_with_too_many_requests_is_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loads, "MOST_REQUESTS", 3)
-    load = loaded(*(asked(f"{number}", 1.0, "https://a.test/") for number in range(6)))
+    load = loaded(*(request_sent(f"{number}", 1.0, "https://a.test/")
+                    for number in range(6)))
     assert load.fault == "the page made more than 3 requests" and len(load.requests) == 4
 
 
 def test_events_of_other_pages_do_not_count() -> None:
-    load = loaded(asked("1", 1.0, "https://a.test/"),
+    load = loaded(request_sent("1", 1.0, "https://a.test/"),
                   event("Page.loadEventFired", "other", timestamp=1.5))
     assert not load.is_over
 
 
 def test_requests_of_a_pages_worker_count_and_its_load_event_does_not() -> None:
     """The same holds for a frame of another site."""
-    load = loaded(asked("1", 1.0, "https://a.test/"))
+    load = loaded(request_sent("1", 1.0, "https://a.test/"))
     attached = event("Target.attachedToTarget", sessionId="W")
     assert load.watch({**attached, "params": {"sessionId": "W"}})
     assert not load.watch({**attached, "sessionId": "other", "params": {"sessionId": "V"}})
     for session in ("W", "V"):
-        load.take({**asked("1", 1.1, f"https://a.test/{session}", "Fetch"), "sessionId": session})
+        fetch = request_sent("1", 1.1, f"https://a.test/{session}", "Fetch")
+        load.take({**fetch, "sessionId": session})
         load.take(event("Page.loadEventFired", session, timestamp=1.2))
     assert [request.url for request in load.requests] == ["https://a.test/", "https://a.test/W"]
     assert not load.is_over
@@ -125,7 +131,7 @@ def test_requests_of_a_pages_worker_count_and_its_load_event_does_not() -> None:
 def test_a_page_that_starts_too_many_frames_and_workers_is_stopped(
         monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(loads, "MOST_STARTED", 2)
-    load = loaded(asked("1", 1.0, "https://a.test/"))
+    load = loaded(request_sent("1", 1.0, "https://a.test/"))
     for number in range(3):
         load.watch({"sessionId": SESSION, "params": {"sessionId": f"{number}"}})
     assert load.fault == "the page started more than 2 frames and workers"
@@ -133,14 +139,14 @@ def test_a_page_that_starts_too_many_frames_and_workers_is_stopped(
 
 def test_a_page_that_loads_documents_for_ever_is_stopped() -> None:
     """Documents of its frames and redirects are not counted."""
-    load = loaded(*(asked(str(number), number, "https://a.test/")
+    load = loaded(*(request_sent(str(number), number, "https://a.test/")
                     for number in range(loads.MOST_DOCUMENTS)))
-    of_frame = asked("f", 90.0, "https://b.test/")
+    of_frame = request_sent("f", 90.0, "https://b.test/")
     of_frame["params"]["frameId"] = "other"
     load.take(of_frame)
-    load.take(asked("1", 91.0, "https://a.test/x", redirectResponse=answer(301)))
+    load.take(request_sent("1", 91.0, "https://a.test/x", redirectResponse=answer(301)))
     assert not load.fault
-    load.take(asked("last", 92.0, "https://a.test/"))
+    load.take(request_sent("last", 92.0, "https://a.test/"))
     assert "loads itself or others again and again, more than 20 times" in load.fault
 
 

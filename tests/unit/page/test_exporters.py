@@ -36,15 +36,15 @@ def read(name: str) -> har.SavedPage:
     ("browsertime", "2", {PICTURE, OTHER_PICTURE, FONT})])
 def test_sizes_are_what_the_server_sent(name: str, http: str, wanted: set[int]) -> None:
     page = read(name)
-    sizes = [each.size_bytes for each in page.objects]
+    sizes = [page_object.size_bytes for page_object in page.objects]
     assert wanted <= set(sizes) and page.http == http
     document = page.objects[0].size_bytes
     assert DOCUMENT <= document <= DOCUMENT + HTTP_2_HEAD
 
 
 def test_an_object_that_chrome_has_in_memory_is_excluded() -> None:
-    """Chrome names the cache for scripts, and gives pictures the size that they once had."""
-    sizes = [each.size_bytes for each in read("chrome_warm").objects]
+    """Chrome names the cache for scripts only. A cached picture has the size that once came."""
+    sizes = [page_object.size_bytes for page_object in read("chrome_warm").objects]
     assert PICTURE not in sizes and len(sizes) == 3
 
 
@@ -55,7 +55,7 @@ def test_a_page_whose_document_is_from_the_cache_is_refused() -> None:
 
 def test_a_page_that_was_loaded_twice_is_read_once() -> None:
     page = read("playwright_again")
-    sizes = [each.size_bytes for each in page.objects]
+    sizes = [page_object.size_bytes for page_object in page.objects]
     assert sizes.count(PICTURE) == sizes.count(FONT) == 1
 
 
@@ -63,13 +63,14 @@ def test_a_page_that_was_loaded_twice_is_read_once() -> None:
 
 def entry(status: int = 200, headers: dict[str, str] | None = None, content: Any = None,
           method: str = "GET", own: Any = None, **response: Any) -> Entry:
-    """An entry as har_file keeps it."""
+    """An entry as har_file reads it. own: keys of the entry itself. response: of its response."""
     return Entry({"request": {"method": method, "url": "https://a.example/x"}, **(own or {}),
                   "response": {"status": status, "headers": headers or {},
                                "content": content or {}, **response}}, names_connections=True)
 
 
 def exporter_of(creator: str) -> exporters.Exporter:
+    """The exporter of a creator, which is a name, a blank and a version."""
     name, _, version = creator.rpartition(" ")
     return exporters.exporter_of({"creator": {"name": name, "version": version}})[0]
 
@@ -81,7 +82,7 @@ GZIP = {"content-encoding": "gzip"}
     ("WebInspector 537.36", {"bodySize": 900, "_transferSize": 1200}, 900, "bodySize"),
     ("WebInspector 537.36", {"bodySize": -1, "_transferSize": 1200, "headersSize": 200,
                              "content": {"size": 5000}}, 1000, "_transferSize"),
-    # Chrome before _transferSize: less than nothing, and what compression saved is more than all.
+    # Chrome before _transferSize: bodySize is negative, and compression exceeds the content's size.
     ("WebInspector 537.1", {"bodySize": -430, "headersSize": 430, "headers": {
         **GZIP, "content-length": "38876"}, "content": {"size": 108_207, "compression": 108_637}},
      38_876, "Content-Length"),
@@ -100,12 +101,12 @@ GZIP = {"content-encoding": "gzip"}
     ("WebPagetest 2.17", {"bodySize": 71_133, "headersSize": 314, "own": {
         "_bytesIn": "71449", "_objectSize": "71133"}, "content": {"size": 71_133},
         "headers": GZIP}, 71_133, "_objectSize"),
-    # SPDY compresses its headers, whose size is then the one before that.
+    # SPDY compresses headers, and headersSize is their size before compression.
     ("WebPagetest 2.17", {"bodySize": 0, "headersSize": 709, "own": {"_bytesIn": 5391},
                           "headers": {**GZIP, "content-length": "5248"}}, 5248, "_bytesIn"),
     ("WebPagetest 3.0", {"bodySize": 2270, "content": {"size": 2270}}, 2270, "bodySize"),
     ("WebPagetest 2.17", {"bodySize": 0, "content": {"size": 0}}, -1, ""),
-    # Playwright asks too early, and takes headers off that were not counted.
+    # Playwright reads the size too early, and subtracts headers that were not counted.
     ("Playwright 1.65.1", {"bodySize": 3560, "headersSize": 268, "_transferSize": 3828, "headers": {
         "content-length": "7000"}, "content": {"size": 7000, "compression": 3440}},
      7000, "Content-Length"),
@@ -113,7 +114,7 @@ GZIP = {"content-encoding": "gzip"}
                          "content": {"size": 12_311, "compression": 8279}}, 4032, "content.size"),
     ("chrome-har 0.5.0", {"bodySize": 3198, "headersSize": -1, "content": {"size": 5898},
                           "headers": {**GZIP, "content-length": "2270"}}, 2270, "bodySize"),
-    # Of another response: a redirect's.
+    # The Content-Length belongs to another response, a redirect.
     ("chrome-har 1.3.1", {"bodySize": 3000, "headersSize": -1, "_transferSize": 3000,
                           "content": {"size": 3000}, "headers": {"content-length": "169"}},
      3000, "_transferSize"),
@@ -131,7 +132,7 @@ GZIP = {"content-encoding": "gzip"}
     ("PhantomJS 1.9.2", {"bodySize": 2336, "content": {"size": 2336}, "headers": {
         "content-length": "9760"}}, 9760, "Content-Length"),
     ("PhantomJS 1.9.2", {"bodySize": 2336, "content": {"size": 2336}, "headers": GZIP}, -1, ""),
-    # Whatever a file says of what was not modified: its size in the cache.
+    # A response that was not modified has no body: files have the size in the cache.
     *((creator, {"status": 304, "bodySize": 5509, "headersSize": 386}, 0, "")
       for creator in ("Firefox 111.0.1", "Firebug 1.7", "WebInspector 537.36")),
     ("Firefox 111.0.1", {"status": 204, "bodySize": 110, "headersSize": 110}, 0, ""),
@@ -193,6 +194,7 @@ def test_webpagetests_http_version_is_read_from_its_own_field() -> None:
 # Pages ---------------------------------------------------------------------------------
 
 def saved(*entries: dict[str, Any], creator: str = "WebPagetest 2.17") -> bytes:
+    """A HAR with these entries."""
     name, _, version = creator.rpartition(" ")
     return json.dumps({"log": {"creator": {"name": name, "version": version},
                                "entries": entries}}).encode()
@@ -200,6 +202,7 @@ def saved(*entries: dict[str, Any], creator: str = "WebPagetest 2.17") -> bytes:
 
 def item(second: int, size: int = 500, status: int = 200, mime: str = "image/gif",
          **own: Any) -> dict[str, Any]:
+    """An entry of a HAR that began at this second. own: other keys of the entry."""
     return {"startedDateTime": f"2026-11-01T10:00:{second:02}Z", "time": 10, **own,
             "request": {"method": "GET", "url": f"https://a.example/{second}"},
             "response": {"status": status, "httpVersion": "1.1", "bodySize": size,
@@ -210,10 +213,10 @@ def test_the_document_is_the_marked_base_page_or_the_first_html_that_came() -> N
     page = har.read(saved(item(1, 472, mime="application/ocsp-response"),
                           item(2, 600, mime="text/html"),
                           item(3, 900, mime="text/html", _is_base_page=1), item(4)), "x")
-    assert [each.size_bytes for each in page.objects] == [900, 500]
+    assert [page_object.size_bytes for page_object in page.objects] == [900, 500]
     page = har.read(saved(item(1, 43), item(2, 600, 404, "text/html"),
                           item(3, 700, mime="text/html; charset=utf-8"), item(4)), "x")
-    assert [each.size_bytes for each in page.objects] == [700, 500]
+    assert [page_object.size_bytes for page_object in page.objects] == [700, 500]
 
 
 def test_a_har_without_a_document_is_refused() -> None:
@@ -233,18 +236,18 @@ def test_a_page_with_a_quarter_of_unknown_sizes_is_refused(unknown: int, is_read
 
 
 def test_an_object_without_a_start_time_is_excluded() -> None:
-    late = {**item(3), "startedDateTime": ""}
+    undated = {**item(3), "startedDateTime": ""}
     page = har.read(saved(item(1, mime="text/html"), *(item(second) for second in range(4, 9)),
-                          late), "x")
+                          undated), "x")
     assert len(page.objects) == 6
 
 
 def test_the_version_is_that_of_most_objects_or_unknown() -> None:
     def version(*words: str) -> str:
         entries = [item(second, mime="text/html") for second in range(1, len(words) + 1)]
-        for each, word in zip(entries, words):
-            each["response"]["httpVersion"] = word
-            each["request"]["url"] += f"/{word}"
+        for entry_of_word, word in zip(entries, words):
+            entry_of_word["response"]["httpVersion"] = word
+            entry_of_word["request"]["url"] += f"/{word}"
         return har.read(saved(*entries, creator="WebInspector 537.36"), "x").http
     assert version("unknown", "unknown", "HTTP/1.1") == ""
     assert version("unknown", "HTTP/1.1") == "1.1"

@@ -1,4 +1,4 @@
-"""Loads of one page that have to be equal: what differs is named, and more are measured."""
+"""Loads of one page that should be equal: differences are named, and more loads are measured."""
 
 from __future__ import annotations
 
@@ -24,7 +24,10 @@ Change = Callable[[str], str]
 
 def run_of_loads(folder: Path, change: Change, columns: dict[str, float] | None = None
                  ) -> list[PageRecord]:
-    """Three loads in a run's folder. The last has another requests.csv and other columns."""
+    """Three loads in a run's folder.
+
+    change: of the text of requests.csv of the third load. columns: other values of its record.
+    """
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(site_store, "folder", lambda: stored_browsed.SITES)
         record, files = stored_browsed.load("http2").judged()
@@ -45,17 +48,20 @@ def later(by_ms: float) -> Change:
     """The fifth request ends later."""
     def change(text: str) -> str:
         lines = text.splitlines()
-        cells = lines[5].split(",")
-        cells[4] = f"{float(cells[4]) + by_ms:.3f}"
-        return "\n".join([*lines[:5], ",".join(cells), *lines[6:]]) + "\n"
+        cells = lines[5].split(",")  # lines[0] is the head
+        end_ms = lines[0].split(",").index("end_ms")
+        cells[end_ms] = f"{float(cells[end_ms]) + by_ms:.3f}"
+        lines[5] = ",".join(cells)
+        return "\n".join(lines) + "\n"
     return change
 
 
-def without_the_last(text: str) -> str:
+def without_the_last_request(text: str) -> str:
     return "\n".join(text.splitlines()[:-1]) + "\n"
 
 
 def at_another_time_of_day(text: str) -> str:
+    """A URL has another time of day in its query."""
     assert "&t=1767" in text
     return text.replace("&t=1767", "&t=1768")
 
@@ -66,8 +72,8 @@ def at_another_time_of_day(text: str) -> str:
     (later(3.2), {}, "stats.example.com/t.js) ends 3.2 ms later in load 3 than in load 1"),
     (later(-3.2), {}, "ends 3.2 ms earlier in load 3"),
     (str, {"page_ms": 800.0}, "its load event comes 6.1 ms later in load 3 than in load 1"),
-    (without_the_last, {}, "pixel.gif?z=0.9971327925079954 is requested in load 1 and not in load"
-     " 3")])
+    (without_the_last_request, {},
+     "pixel.gif?z=0.9971327925079954 is requested in load 1 and not in load 3")])
 def test_a_difference_among_equal_loads_is_named(tmp_path: Path, change: Change,
                                                  columns: dict[str, float], words: str) -> None:
     records = run_of_loads(tmp_path, change, columns)
@@ -77,12 +83,14 @@ def test_a_difference_among_equal_loads_is_named(tmp_path: Path, change: Change,
     assert len(loads.notes(tmp_path, setting, "")) == bool(words)
 
 
+# number: of loads in all. drawn: those with an RTT that was drawn at random.
 @pytest.mark.parametrize(("by_ms", "drops", "number", "drawn"), [
     (0.0, 0, PHASES, 0), (1.0, 0, draws.REPEATS, draws.REPEATS - PHASES),
     (0.0, 2, draws.REPEATS, draws.REPEATS - 1)])
 def test_a_page_whose_loads_differ_is_loaded_more_often(
         tmp_path: Path, by_ms: float, drops: int, number: int, drawn: int) -> None:
-    records = [replace(each, queue_drops=drops) for each in run_of_loads(tmp_path, later(by_ms))]
+    records = [replace(record, queue_drops=drops)
+               for record in run_of_loads(tmp_path, later(by_ms))]
     trials = [replace(records[0].trial, repeat=repeat) for repeat in range(1, PHASES + 1)]
     study = pages.PageStudy(pages.KIND, None, trials, True,  # type: ignore[arg-type]
                             draws.REPEATS)
@@ -93,7 +101,8 @@ def test_a_page_whose_loads_differ_is_loaded_more_often(
 
 
 def test_a_damaged_file_of_requests_is_refused(tmp_path: Path) -> None:
-    for change in (lambda text: text.replace("number,", "n,"), lambda text: text + "x,1\n",
-                   lambda text: text.replace("0.000", "1e300", 1)):
+    for change in (lambda text: text.replace("number,", "n,"),  # an unknown column
+                   lambda text: text + "x,1\n",  # a short row
+                   lambda text: text.replace("0.000", "1e300", 1)):  # a time out of range
         with pytest.raises(FirstFlightError, match="is damaged"):
             loads.difference(tmp_path, run_of_loads(tmp_path, change))

@@ -1,4 +1,4 @@
-"""--mine: only a HAR's objects of one's own hosts are measured, which get one's own window."""
+"""--mine: only a HAR's objects from the user's own hosts are measured."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from firstflight.workloads.page import har, page_files
 from firstflight.workloads.page.objects import PageObject
 from tests.unit.page import saved
 
-# Objects of https://a.example, which names style.css and, by way of cdn.example's app.js,
-# late.png. late.png began at 500 ms, 300 ms after the document had come.
+# The objects of saved.PAGE that come from a.example: the document, style.css, and late.png, which
+# app.js of cdn.example names. late.png began at 500 ms, 300 ms after the document had come.
 MINE = (PageObject(20_000, is_early=True), PageObject(8_000, 1, 10_000, is_early=True),
         PageObject(15_000, 1, 20_000, parse_ms=300.0))
 
@@ -35,8 +35,11 @@ def test_naming_all_hosts_as_ones_own_leaves_the_page_unchanged(mine: list[str])
     assert "--mine" not in page.source and "other hosts" not in page.note
 
 
-def test_an_object_waits_for_its_ancestor_of_ones_own_through_others_objects() -> None:
-    """font.woff, which style.css names, names late.png now; style.css had come at 250 ms."""
+def test_an_object_that_a_foreign_object_names_waits_for_the_nearest_own_object_above() -> None:
+    """Here style.css names font.woff of cdn.example, which names late.png.
+
+    late.png began 250 ms after style.css had come, at 250 ms.
+    """
     def change(log: dict[str, Any]) -> None:
         log["entries"][4].update(saved.initiated("font.woff", "cdn.example"))
 
@@ -44,7 +47,7 @@ def test_an_object_waits_for_its_ancestor_of_ones_own_through_others_objects() -
     assert objects[2] == PageObject(15_000, 2, 8_000, parse_ms=250.0)
 
 
-def test_a_wait_for_others_objects_is_at_most_a_minute() -> None:
+def test_a_wait_for_foreign_objects_is_at_most_a_minute() -> None:
     def change(log: dict[str, Any]) -> None:
         log["entries"][4]["startedDateTime"] = "2026-01-02T04:04:05.000Z"
 
@@ -55,8 +58,8 @@ def test_a_wait_for_others_objects_is_at_most_a_minute() -> None:
     (["b.example"], "no object came from b.example; its hosts: a.example and cdn.example"),
     (["ample"], "no object came from ample"),
     (["cdn.example"], "the document came from a.example: name it too")])
-def test_hosts_that_are_not_there_or_not_the_documents_are_refused(mine: list[str],
-                                                                   words: str) -> None:
+def test_hosts_that_the_page_lacks_or_that_exclude_its_document_are_refused(mine: list[str],
+                                                                            words: str) -> None:
     with pytest.raises(UsageError, match=f"here: --mine: {words}"):
         har.read(saved.har(), "here", mine)
 
@@ -71,7 +74,7 @@ def test_a_page_of_one_site_has_no_note_of_other_hosts() -> None:
     assert "other hosts" not in har.read(content, "here").note
 
 
-def test_naming_hosts_of_a_list_of_objects_is_refused(tmp_path: Path) -> None:
+def test_mine_with_a_list_of_objects_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "page.toml"
     path.write_text("[[object]]\nbytes = 1000\n", encoding="utf-8")
     with pytest.raises(UsageError, match="a list has no names of hosts"):

@@ -1,4 +1,6 @@
-"""What limits a page, and when its reasons are measured; the words: tests/golden/page_reasons.py.
+"""What limits a page, and when its reasons are measured.
+
+The words of the reasons are in tests/golden/page_reasons.py.
 """
 
 from __future__ import annotations
@@ -28,20 +30,23 @@ PAGE = replace(stored_page.two()[0].trial, objects=OBJECTS, initrwnd=1000, conne
 
 
 def lifted(tag: str, trial: PageTrial) -> PageTrial:
+    """The what-if trial without the limit of this tag."""
     (limit,) = [limit for limit in PageWhatIfs().limits(trial) if limit.tag == tag]
     return without(trial, (limit,))
 
 
 def test_each_limit_of_a_page_is_lifted() -> None:
     assert lifted("connections", PAGE).connections == 3
-    assert [(each.named_by, each.at_byte) for each in lifted("names", PAGE).objects] == [
-        (0, 0), (1, 0), (1, 0)]
-    assert all(each.parse_ms == each.think_ms == 0 for each in lifted("waits", PAGE).objects)
-    over_2 = replace(PAGE, http="2", connections=1, chain_bytes=9000, server="nginx")
-    free = lifted("shared", over_2)
+    assert [(page_object.named_by, page_object.at_byte)
+            for page_object in lifted("names", PAGE).objects] == [(0, 0), (1, 0), (1, 0)]
+    assert all(page_object.parse_ms == page_object.think_ms == 0
+               for page_object in lifted("waits", PAGE).objects)
+
+    over_http_2 = replace(PAGE, http="2", connections=1, chain_bytes=9000, server="nginx")
+    free = lifted("shared", over_http_2)
     assert (free.http, free.connections, free.chain_bytes) == ("1.1", reasons.CONNECTIONS, 9000)
-    assert lifted("chain", over_2).chain_bytes == 400
-    assert "connections" not in {limit.tag for limit in PageWhatIfs().limits(over_2)}
+    assert lifted("chain", over_http_2).chain_bytes == 400
+    assert "connections" not in {limit.tag for limit in PageWhatIfs().limits(over_http_2)}
 
 
 def test_a_what_if_page_has_a_name_and_a_cell_of_its_own() -> None:
@@ -53,11 +58,12 @@ def test_a_what_if_page_has_a_name_and_a_cell_of_its_own() -> None:
 
 
 def scenario(**lists: Any) -> Any:
+    """The scenario of a question about a page of eight equal objects."""
     return pages.scenario("own", pages.RequestedPage(None, 8), Overrides(
         {"rtt_ms": (60.0,), "initcwnd": (3, 10), **lists}))
 
 
-def test_what_if_trials_are_of_questions_and_not_of_scenarios_or_browsers() -> None:
+def test_pages_have_what_if_trials_in_questions_and_not_in_scenarios_or_browsers() -> None:
     made = scenario()
     records = [replace(record, trial=replace(record.trial, objects=OBJECTS))
                for record in stored_page.two(page_ms=100.0)]
@@ -78,17 +84,23 @@ def test_the_table_of_a_page_has_the_reason_of_each_window() -> None:
     assert [row[place] for row in table.rows] == ["", "late names"]
 
 
-def test_the_kind_of_pages_measures_what_if_trials() -> None:
+def test_a_study_of_a_question_about_a_page_has_what_if_trials() -> None:
     study = page_study.KIND.study_of(scenario())
-    records = [replace(record, page_ms=500.0 - 200 * place, idle_ms=300.0 - 200 * place,
-                       trial=replace(trial, repeat=1)) for place, (record, trial) in enumerate(
-                           zip(stored_page.two(), study.trials))]
+    records = []
+    for place, (record, trial) in enumerate(zip(stored_page.two(), study.trials)):
+        saved_ms = 200.0 * place  # under the second window
+        records.append(replace(record, page_ms=500 - saved_ms, idle_ms=300 - saved_ms,
+                               trial=replace(trial, repeat=1)))
+
     trials = page_study.KIND.what_if_trials(study, records, [])
     assert {trial.what_if for trial in trials} == {"connections", "names"}
 
 
 def test_a_what_if_trial_that_drops_packets_is_repeated_before_it_is_believed() -> None:
-    """With a connection for each object the queue overflows: the first draw seems to do harm."""
+    """Here the queue overflows with a connection for each object.
+
+    Then the larger window is 60 ms faster in odd repeats and 60 ms slower in even ones.
+    """
     base = replace(ONE.trial, queue_packets=20, initrwnd=1000, connections=1,
                    objects=equal_objects(8, 9000, 9000))
 
@@ -109,8 +121,8 @@ def test_a_what_if_trial_that_drops_packets_is_repeated_before_it_is_believed() 
     assert [reason.label for reason in reasons_of(change, what_ifs)] == ["same flights"]
 
 
-def test_one_draw_neither_adds_to_a_reason_nor_is_a_cause() -> None:
-    """Without the limit the queue drops packets, and no time was left for repeats."""
+def test_a_what_if_trial_of_one_draw_neither_adds_to_a_reason_nor_is_a_cause() -> None:
+    """A what-if trial in which the queue drops packets, and that is not repeated, is one draw."""
     labels = []
     for saved_ms in (100.0, -100.0):
         (change,), what_ifs = asked(lambda without: saves(

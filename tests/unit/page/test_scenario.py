@@ -1,4 +1,4 @@
-"""Pages: what a file or flags may request, the trials that follow, and the browser's part."""
+"""Pages: what files and flags may request, the trials that follow, and the client's requests."""
 
 from __future__ import annotations
 
@@ -35,6 +35,7 @@ from firstflight.workloads.page.trial import PageTrial
 from tests.golden import stored_page
 from tests.unit.page import saved
 
+# Parts of a scenario of pages: three equal objects besides the document, one network, one figure.
 MADE = '[[page]]\nname = "p"\nobjects = 3\nbytes = 6000\n'
 SWEEP = ('[[sweep]]\nname = "s"\npage = "p"\nrtt_ms = 40\nbandwidth_kbps = 5000\n'
          'initcwnd = [3, 10]\n')
@@ -43,14 +44,20 @@ FIGURE = '[[figure]]\nname = "f"\ntitle = "t"\nkind = "times"\nsweep = "s"\n'
 
 def study(page: str = MADE, sweep: str = SWEEP, figure: str = FIGURE,
           overrides: Overrides = NOTHING) -> Study:
+    """The study of a scenario with these parts. overrides: what flags replace."""
     text = f'# c\nkind = "page"\ntitle = "t"\nsource = "s"\n{page}{sweep}{figure}'
     return KIND.study(scenario_file.parse("mine", text), overrides, 1)
 
 
 def listed(*rows: dict[str, Any]) -> str:
-    return '[[page]]\nname = "p"\n' + "".join("[[page.object]]\n" + "".join(
-        f"{key} = {format_toml(value) if not isinstance(value, bool) else str(value).lower()}\n"
-        for key, value in row.items()) for row in rows)
+    """The part of a scenario that lists a page's objects. A row has the keys of one object."""
+    lines = ["[[page]]", 'name = "p"']
+    for row in rows:
+        lines.append("[[page.object]]")
+        for key, value in row.items():
+            is_bool = isinstance(value, bool)
+            lines.append(f"{key} = {str(value).lower() if is_bool else format_toml(value)}")
+    return "\n".join(lines) + "\n"
 
 
 def test_a_page_is_measured_under_each_window_of_each_setting() -> None:
@@ -64,6 +71,7 @@ def test_a_page_is_measured_under_each_window_of_each_setting() -> None:
 def test_a_page_over_http_2_has_one_connection_to_a_host_tls_and_nginx() -> None:
     swept = SWEEP + 'http = ["1.1", "2"]\nconnections = [1, 6]\n'
     made = study(sweep=swept).trials
+    # Each network has two trials, one for each window.
     assert [(trial.http, trial.connections) for trial in made[::2]] == [
         ("1.1", 1), ("2", 1), ("1.1", 6)]
     assert {(trial.chain_bytes, trial.server) for trial in made} == {(4000, "nginx")}
@@ -72,9 +80,9 @@ def test_a_page_over_http_2_has_one_connection_to_a_host_tls_and_nginx() -> None
     assert sweep.count == len(made)
     assert made[0].job()["tls"]["chain_bytes"] == 4000
 
-    (told, *_) = study(sweep=swept + "chain_bytes = [9000]\n").trials
+    (with_chain, *_) = study(sweep=swept + "chain_bytes = [9000]\n").trials
     by_flag = study(overrides=Overrides({"http": ["2"]})).trials
-    assert told.chain_bytes == 9000
+    assert with_chain.chain_bytes == 9000
     assert {(trial.chain_bytes, trial.server) for trial in by_flag} == {(4000, "nginx")}
     assert {trial.chain_bytes for trial in study().trials} == {0}
 
@@ -100,7 +108,8 @@ def test_parse_times_are_drawn_once_for_all_windows() -> None:
     assert len(set(pages.values())) == 3
     assert all(trial.objects == pages[trial.repeat] for trial in made)
     document, *others = made[0].requested
-    assert document.parse_ms == 0 and all(0 < each.parse_ms < 20 for each in others)
+    assert document.parse_ms == 0
+    assert all(0 < page_object.parse_ms < 20 for page_object in others)
 
 
 @pytest.mark.parametrize(("length", "packets"), [
@@ -152,12 +161,12 @@ def test_the_objects_of_a_page_are_read_back_from_rows_and_batches(
     if objects.fault_of(page):
         page = page[:1]
     columns = columns_of(PageRecord)
-    asked = replace(stored_page.run().records[0].trial, objects=tuple(page))
-    row = RowWriter(PageRecord, columns).row(PageRecord(asked, True))
+    trial = replace(stored_page.run().records[0].trial, objects=tuple(page))
+    row = RowWriter(PageRecord, columns).row(PageRecord(trial, True))
     reader = RowReader(PageRecord, columns)
-    assert reader.record(row).trial == asked
-    sent = json.loads(json.dumps(batches.named_values(asked)))
-    assert batches.trial_of(PageTrial, sent) == asked
+    assert reader.record(row).trial == trial
+    sent = json.loads(json.dumps(batches.named_values(trial)))
+    assert batches.trial_of(PageTrial, sent) == trial
     for text in ("x", "[]", "[5]", "[{}]", '[{"bytes": 0}]', '[{"bytes": 5, "url": 1}]', "[" * 9,
                  '[{"bytes": 5, "named_by": 1}]', '[{"bytes": 5}, {"bytes": 5, "named_by": 2}]'):
         with pytest.raises(ValueError, match="^objects"):
@@ -232,13 +241,13 @@ def test_a_think_time_with_nginx_is_refused() -> None:
     ({"loss_burst": [4]}, "bursts of losses (loss_burst, --burst-loss) need random loss"),
     ({"server": ["own"]}, "server: a page comes from builtin or nginx, not from own"),
     ({"http": ["2"], "chain_bytes": [0, 4000]}, "browsers speak HTTP/2 over TLS only")])
-def test_flags_that_do_not_go_with_a_page_are_refused(lists: dict[str, Any], words: str) -> None:
+def test_flags_that_a_page_does_not_take_are_refused(lists: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as raised:
         study(overrides=Overrides(lists))
     assert words in str(raised.value)
 
 
-def test_flags_replace_what_the_file_has() -> None:
+def test_flags_replace_the_values_of_a_files_sweep() -> None:
     made = study(overrides=Overrides({"rtt_ms": [20], "initcwnd": [5], "http": ["1.1"],
                                       "uplink_kbps": [700]}))
     (trial,) = made.trials
@@ -247,7 +256,7 @@ def test_flags_replace_what_the_file_has() -> None:
 
 
 def test_a_page_takes_every_parameter_of_network_and_tcp_that_has_a_flag() -> None:
-    """Its job hands each of them to the worker."""
+    """The job of a page has each of these parameters."""
     lists: dict[str, list[Any]] = {
         "rtt_ms": [20, 80], "uplink_kbps": [700, 900], "jitter_ms": [0, 3], "loss_percent": [2],
         "loss_burst": [3], "qdisc": ["fifo", "cake"], "mss": [536, 1448], "initrwnd": [45, 90],
@@ -284,7 +293,10 @@ BROWSED = SWEEP + ('client = ["libcurl", "chromium"]\nchain_bytes = 4000\nsignat
 
 
 def browsed(folder: Path | str, path: str = "") -> Study:
-    """A study of a page that has both objects and a folder; path: of the scenario's file."""
+    """A study of a page with objects for libcurl and a folder for Chromium.
+
+    path: of the scenario's file.
+    """
     text = (f'# c\nkind = "page"\ntitle = "t"\nsource = "s"\n{MADE}folder = "{folder}"\n'
             f"{BROWSED}{FIGURE}")
     return KIND.study(scenario_file.parse("mine", text, path), NOTHING, 1)
@@ -300,7 +312,7 @@ def test_both_clients_load_one_page(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ("libcurl", 3), ("libcurl", 10), ("chromium", 3), ("chromium", 10)]
     assert all(len(trial.objects) == 4 and not trial.site for trial in curl)
     assert all(not trial.objects and trial.site_bytes == 16 for trial in chromium)
-    assert not site_store.folder().exists()  # nothing is written before it is measured
+    assert not site_store.folder().exists()  # nothing is written before a trial is measured
     assert site_store.get(chromium[0].site).url == "https://page.test/"
 
 
@@ -318,7 +330,11 @@ def test_a_page_that_is_not_installed_is_skipped_with_what_installs_it(tmp_path:
 
 def trials(lists: dict[str, list[Any]] | None = None, path: Path | None = None,
            repeat: int | None = None, **page: Any) -> tuple[Any, ...]:
-    """The trials of a page by flags, of three objects where neither path nor page is given."""
+    """The trials of a question about a page.
+
+    lists: values of parameters. path: of the page's file. page: other values of the page; without
+    page and path it has three objects.
+    """
     page = page if page or path else {"objects": 3}
     page.setdefault("objects", None)
     return tuple(registry.page_question("own", path, page, Overrides(lists or {}, repeat)).trials)
@@ -345,10 +361,10 @@ def test_every_flag_reaches_the_page() -> None:
     assert (first.rtt_ms, first.bandwidth_kbps, first.uplink_kbps, first.queue_packets,
             first.loss_percent, first.initcwnd, first.initrwnd, first.congestion_control) == (
                 20, 900, 300, 7, 2, 4, 70, "reno")
-    assert [each.size_bytes for each in first.requested] == [9000, 5000, 5000]
+    assert [page_object.size_bytes for page_object in first.requested] == [9000, 5000, 5000]
 
 
-def test_a_list_and_a_har_are_read_as_pages(tmp_path: Path) -> None:
+def test_a_list_of_objects_and_a_har_are_read_as_pages(tmp_path: Path) -> None:
     path = tmp_path / "list.toml"
     path.write_text("[[object]]\nbytes = 900\n[[object]]\nbytes = 50\nat_byte = 20\n")
     assert trials(path=path)[0].requested == (PageObject(900), PageObject(50, 1, 20))
@@ -361,6 +377,7 @@ def test_a_har_is_measured_as_it_was_loaded_unless_flags_change_it(tmp_path: Pat
     path = tmp_path / "page.har"
 
     def ways(content: bytes, **lists: list[Any]) -> set[tuple[str, int, str]]:
+        """Version of HTTP, bytes of the chain and server of the trials of a HAR."""
         path.write_bytes(content)
         return {(trial.http, trial.chain_bytes, trial.server) for trial in trials(lists, path)}
 
@@ -419,14 +436,15 @@ def test_hostile_names_stay_within_their_strings() -> None:
         made, head=replace(head, text=text))
 
 
-# The browser's part before libcurl: which transfers it is given, and when -------------
+# When the page's client hands its transfers to libcurl --------------------------------
 
+# Rows of a job: bytes, naming object, at which byte, parse and think time in ms, host.
 OBJECTS = [[900, 0, 0, 0, 0, 0], [5, 1, 1, 0, 0, 1], [6, 1, 1, 0, 0, 1], [7, 1, 1, 0, 0, 2],
            [8, 1, 1, 0, 0, 2]]
 
 
 class Handle:
-    """A transfer that says when its connection is there."""
+    """A transfer of libcurl. is_open: whether its connection has been established."""
 
     def __init__(self) -> None:
         self.is_open = False
@@ -439,7 +457,7 @@ class Handle:
 
     @property
     def number(self) -> int:
-        """The number of its object, whose size is in its path."""
+        """The number, from 1, of the object that it fetches. The size in the URL names it."""
         size = int(self.url.rpartition("/")[2])
         return 1 + next(place for place, row in enumerate(OBJECTS) if row[0] == size)
 
@@ -460,7 +478,7 @@ class Handle:
 
 @pytest.fixture()
 def handed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """The numbers of the objects that the library was given."""
+    """The numbers, from 1, of the objects that libcurl was given, in order."""
     numbers: list[int] = []
     multi = SimpleNamespace(setopt=lambda *_: None,
                             add_handle=lambda handle: numbers.append(handle.number),
@@ -485,7 +503,7 @@ def test_over_http2_further_requests_wait_for_their_hosts_connection(handed: lis
     assert handed == [1, 2, 4] and not browser._release()
     browser.downloads[3].handle.is_open = True
     assert browser._release() and handed == [1, 2, 4, 5]
-    browser.downloads[1].handle = None  # it has ended: the next one opens another connection
+    browser.downloads[1].handle = None  # object 2 has ended, so object 3 opens a connection
     assert browser._release() and handed == [1, 2, 4, 5, 3]
     before_ns = time.monotonic_ns()
     browser._start(browser.downloads[2])
@@ -507,18 +525,18 @@ def test_over_http2_hosts_with_one_certificate_share_a_connection(handed: list[i
     browser.downloads[0].handle.is_open = True
     assert browser._release() and handed == [1, 4, 2, 3]
     handed.clear()
-    each_its_own = started("1.1", **certified).downloads
+    unshared = started("1.1", **certified).downloads
     assert handed == [1, 2, 3, 4, 5]
-    assert each_its_own[1].handle.url == "https://host1.page.example:80/5"
+    assert unshared[1].handle.url == "https://host1.page.example:80/5"
 
 
 def test_the_library_is_called_only_for_sockets_that_are_ready(handed: list[int]) -> None:
-    """A look at each of hundreds of transfers would take the guest's clock milliseconds."""
+    """Looking at each of hundreds of transfers would take milliseconds of the guest's clock."""
     browser = started("1.1")
     acted: list[int] = []
     browser.multi.socket_action = lambda fd, _: acted.append(fd)
     browser.watched = {7, 8, 9}
-    browser._work([(8, select.EPOLLIN), (5, select.EPOLLIN)])  # 5 was closed meanwhile
+    browser._work([(8, select.EPOLLIN), (5, select.EPOLLIN)])  # 5 is not watched any more
     assert acted == [8]
     browser._set_curl_timer(0)
     browser._work([])
@@ -554,20 +572,20 @@ def test_over_http_1_every_request_starts_at_once(handed: list[int]) -> None:
 def test_over_http2_the_end_of_a_transfer_lets_another_one_of_its_host_read(
         handed: list[int], monkeypatch: pytest.MonkeyPatch, http: str, version: str,
         reads: bool) -> None:
-    """libcurl 7.88 may keep what it has read behind the data of the transfer that ended."""
+    """libcurl 7.88 may hold back what it has read after the data of the transfer that ended."""
     monkeypatch.setattr(libcurl, "version", lambda: version)
     browser = started(http)
     handles = [download.handle for download in browser.downloads]
     for handle in handles:
         handle.is_open = True
     browser._release()
-    rounds: list[int] = []
+    acted: list[int] = []
     browser.watched = {7}
-    browser.multi.socket_action = lambda fd, _: rounds.append(fd)
+    browser.multi.socket_action = lambda fd, _: acted.append(fd)
     ended = [handles[3]]
     browser.multi.info_read = lambda: (0, [ended.pop()] if ended else [], [])
     assert browser._take_ended()
     assert [handle.paused for handle in handles] == [[], [], [], [], [1, 0] if reads else []]
     browser._work([])
-    assert rounds == ([7, 7] if reads else [])
+    assert acted == ([7, 7] if reads else [])
     assert not browser._take_ended() and handles[4].paused == ([1, 0] if reads else [])

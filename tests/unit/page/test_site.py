@@ -1,4 +1,4 @@
-"""What a browser loads: a folder of files, or a HAR with its contents, hostile ones included."""
+"""Recorded sites for a browser, read from a folder or a HAR; hostile folders and HARs as well."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ PAGE = "<!doctype html><title>x</title><p>word</p>"
 
 
 def folder_of(tmp_path: Path, files: dict[str, str | bytes]) -> Path:
+    """Writes these files, by name, into a folder, and returns the folder's path."""
     for name, content in files.items():
         place = tmp_path / "site" / name
         place.parent.mkdir(parents=True, exist_ok=True)
@@ -29,7 +30,11 @@ def folder_of(tmp_path: Path, files: dict[str, str | bytes]) -> Path:
 
 def entry(url: str, text: str | None = "x", kind: str = "text/plain", at_s: float = 0.0,
           **others: Any) -> dict[str, Any]:
-    """An entry of a HAR. others: status, headers, wait, connect, connection, encoding, method."""
+    """An entry of a HAR.
+
+    text: of the response, None for an entry without contents. kind: its media type. others:
+    status, headers, http, method, encoding and connection; connect, ssl and wait in ms.
+    """
     content: dict[str, Any] = {"size": 1 if text is None else len(text), "mimeType": kind}
     if text is not None:
         content["text"] = text
@@ -47,6 +52,7 @@ def entry(url: str, text: str | None = "x", kind: str = "text/plain", at_s: floa
 
 
 def har_of(tmp_path: Path, *entries: Any) -> Path:
+    """Writes a HAR with these entries, and returns its path."""
     place = tmp_path / "page.har"
     place.write_text(json.dumps({"log": {"creator": {"name": "WebInspector"},
                                          "entries": list(entries)}}))
@@ -57,7 +63,7 @@ DOCUMENT = entry("https://example.org/", PAGE, "text/html")
 
 
 def answers_of(found: site.Site) -> dict[str, Any]:
-    """The answers by their URLs."""
+    """The answers of a site by URL."""
     recorded = found.recording
     return {f"{recorded.origins[answer.origin].name}{answer.target}": answer
             for answer in recorded.answers}
@@ -86,7 +92,7 @@ def test_a_folder_is_served_compressed_with_redirects_and_without_hidden_files(
     assert "1 hidden folder and 1 hidden file" in found.source
 
 
-def test_nothing_outside_of_a_folder_is_read(tmp_path: Path) -> None:
+def test_links_and_pipes_lead_to_nothing_outside_of_a_folder(tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     folder = folder_of(tmp_path, {"index.html": PAGE})
     (folder / "link.txt").symlink_to(tmp_path / "secret")
@@ -97,9 +103,9 @@ def test_nothing_outside_of_a_folder_is_read(tmp_path: Path) -> None:
     assert b"secret" not in found.recording.pack()
 
 
-def test_links_to_its_own_files_and_to_those_that_packages_share_are_followed(
+def test_links_within_a_folder_and_to_files_that_packages_share_are_followed(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Documents of Debian's packages have links to scripts and fonts of other packages."""
+    """In Debian's packages, pages have links to scripts and fonts of other packages."""
     shared = folder_of(tmp_path / "usr", {"jquery.js": "let x;"})
     folder = folder_of(tmp_path, {"index.html": PAGE, "b.css": "p {}"})
     monkeypatch.setattr(site, "SHARED", shared)
@@ -122,7 +128,7 @@ def test_only_the_files_of_a_pattern_are_read_of_a_folder(tmp_path: Path) -> Non
         "/", "/index.html", "/css/a.css", "/css/b/c.css"}
 
 
-def test_the_page_of_a_folder_is_the_one_of_url_path(tmp_path: Path) -> None:
+def test_url_path_names_the_page_of_a_folder(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, {"a/b.html": PAGE})
     assert site.read(folder, "/a/b.html?x=1").recording.url == "https://page.test/a/b.html?x=1"
     with pytest.raises(UsageError, match=r"has no /: name the page by url_path"):
@@ -162,7 +168,7 @@ def test_a_har_is_answered_as_it_was_recorded(tmp_path: Path) -> None:
         "http://example.org", "https://example.org", "https://cdn.example.net",
         "https://other.example:8443"]
     groups = [origin.group for origin in recorded.origins]
-    assert groups[1] == groups[2] and len(set(groups)) == 3, "hosts that shared one share it again"
+    assert groups[1] == groups[2] and len(set(groups)) == 3, "two hosts share a connection again"
     assert dict(answers["http://example.org/"].headers)["location"] == "https://example.org/"
     assert "alt-svc" not in dict(answers["http://example.org/"].headers)
     document = answers["https://example.org/"]
@@ -174,7 +180,10 @@ def test_a_har_is_answered_as_it_was_recorded(tmp_path: Path) -> None:
 
 
 def test_an_answer_waits_as_the_server_did(tmp_path: Path) -> None:
-    """It is the recorded wait less the RTT: the time to connect without TLS, or the least wait."""
+    """An answer waits for the recorded wait less the RTT of its host.
+
+    The RTT is the time to connect without TLS, or the least wait where none was recorded.
+    """
     har = har_of(tmp_path,
                  entry("https://example.org/", PAGE, "text/html", wait=130, connect=50, ssl=20),
                  entry("https://example.org/2", at_s=0.1, wait=20),
@@ -237,7 +246,7 @@ def test_a_text_longer_than_the_readers_window_is_read_whole(tmp_path: Path) -> 
     assert found.recording.answers[1].content.decode() == text
 
 
-def test_a_har_of_brackets_is_refused(tmp_path: Path) -> None:
+def test_a_har_of_millions_of_brackets_is_refused(tmp_path: Path) -> None:
     place = tmp_path / "page.har"
     place.write_text('{"log": {"entries": [' + "[[],[]]," * 600_000 + "[]]}}")
     with pytest.raises(UsageError, match="has more than"):
@@ -258,6 +267,7 @@ def test_a_recording_is_read_back_equal_and_a_damaged_one_refused(tmp_path: Path
 
 
 def replay_of(tmp_path: Path, *entries: Any) -> Replay:
+    """The replay of a recorded HAR with DOCUMENT, which is answer 0, and these entries."""
     return Replay(site.read(har_of(tmp_path, DOCUMENT, *entries)).recording)
 
 
@@ -284,11 +294,11 @@ def test_answers_that_were_recorded_twice_are_replayed_in_turn(tmp_path: Path) -
 
 
 def test_a_request_with_a_body_finds_the_answer_to_the_nearest_one(tmp_path: Path) -> None:
-    """The bodies are JSON with a date, one that a HAR has as fields only, and a long one."""
+    """The bodies: JSON with a date, fields of a form, and a long text."""
     def posted(at_s: float, **data: Any) -> dict[str, Any]:
-        asked = entry("https://a.test/api", method="POST", at_s=at_s)
-        asked["request"]["postData"] = data
-        return asked
+        post = entry("https://a.test/api", method="POST", at_s=at_s)
+        post["request"]["postData"] = data
+        return post
 
     long = "y" * 5000
     replay = replay_of(tmp_path, posted(1, text='{"query": "menu", "at": 17}'),
@@ -304,25 +314,31 @@ def test_a_request_with_a_body_finds_the_answer_to_the_nearest_one(tmp_path: Pat
 @pytest.mark.parametrize(("coding", "quality", "expected"), [
     ("gzip", 1, "gzip"), ("gzip", 9, "gzip"), ("br", 2, "br"), ("br", 11, "br"), ("zstd", 7, "br"),
     ("deflate", 9, "gzip")])
-def test_contents_are_compressed_to_the_size_that_came(
+def test_contents_are_compressed_to_the_size_that_the_har_reports(
         tmp_path: Path, coding: str, quality: int, expected: str) -> None:
     text = Path(site.__file__).read_text()
-    came = (len(brotli.compress(text.encode(), quality=quality)) if expected == "br" else
-            len(gzip.compress(text.encode(), quality)))
-    usual = site.read(har_of(tmp_path, coded := entry(
-        "https://a.test/", text, "text/html", headers={"content-encoding": coding})))
-    assert not usual.notes
-    for where, value in (("bodySize", came), ("_transferSize", came),
-                         ("compression", len(text) - came)):
-        response = coded["response"]
+    if expected == "br":
+        reported_bytes = len(brotli.compress(text.encode(), quality=quality))
+    else:
+        reported_bytes = len(gzip.compress(text.encode(), quality))
+
+    compressed = entry("https://a.test/", text, "text/html",
+                       headers={"content-encoding": coding})
+    without_size = site.read(har_of(tmp_path, compressed))
+    assert not without_size.notes
+
+    response = compressed["response"]
+    for key, value in (("bodySize", reported_bytes), ("_transferSize", reported_bytes),
+                       ("compression", len(text) - reported_bytes)):
         response["bodySize"] = -1
-        (response["content"] if where == "compression" else response)[where] = value
-        found = site.read(har_of(tmp_path, coded))
+        (response["content"] if key == "compression" else response)[key] = value
+        found = site.read(har_of(tmp_path, compressed))
         answer = found.recording.answers[0]
-        assert (len(answer.body), dict(answer.headers)["content-encoding"]) == (came, expected)
+        assert len(answer.body) == reported_bytes
+        assert dict(answer.headers)["content-encoding"] == expected
         assert answer.content.decode() == text and len(found.notes) == 1
-        for key in ("bodySize", "_transferSize"):
-            response.pop(key, None)
+        for other_key in ("bodySize", "_transferSize"):
+            response.pop(other_key, None)
         response["content"].pop("compression", None)
 
 

@@ -1,4 +1,4 @@
-"""Stored pages: judged again, tampered with, and what a run of them shows."""
+"""Verdicts on stored pages as they are and tampered with, and findings on a run of pages."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_stored_page_is_judged_as_its_stored_record(name: str) -> None:
 
 def test_the_model_has_the_buffers_that_a_window_of_short_segments_needs(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    """Else it would offer 655 segments of 88 bytes where 1000 are requested."""
+    """With the usual buffers it would offer 655 segments of 88 bytes instead of 1000."""
     computed: list[Transfer] = []
 
     def predict(transfer: Transfer) -> Prediction:
@@ -77,7 +77,7 @@ def test_a_tampered_packet_is_refused(
 
 
 def acknowledging(more: int, to_client: bool) -> Callable[[list[Packet]], list[Packet]]:
-    """The first pure acknowledgement covers so many bytes more."""
+    """The first pure acknowledgement of one direction covers more bytes."""
     def change(packets: list[Packet]) -> list[Packet]:
         (place, packet), *_ = [
             (place, packet) for place, packet in enumerate(packets)
@@ -98,6 +98,7 @@ def test_an_acknowledgement_of_data_that_never_arrived_is_refused(name: str,
     assert "acknowledgements" in record.failed_checks.split("; ")
 
 
+# A stored page, parameters that it did not have, and the check that refuses them.
 SETTINGS: list[tuple[str, dict[str, Any], str]] = [
     ("two", {"rtt_ms": 40.01}, "path"), ("two", {"bandwidth_kbps": 5001.0}, "path"),
     ("two", {"uplink_kbps": 4900.0}, "path"), ("waits", {"queue_packets": 6}, "path"),
@@ -129,21 +130,22 @@ def test_a_page_under_another_setting_than_requested_fails(name: str, wrong: dic
 
 
 def arriving(seq: int, stamp: int, to_client: bool = True, ack: int = 1) -> Segment:
-    """100 bytes of data for the client, or its acknowledgement."""
+    """A segment of 100 bytes for the client, or a pure acknowledgement of the client."""
     return Segment(0, to_client, 1024, seq, ack, 100 if to_client else 0, 166, ACK, 500, stamp, 0,
                    (), 7)
 
 
 def test_data_with_an_older_time_stamp_is_discarded() -> None:
-    """As the client does it (PAWS): a retransmission came first, and the delayed ones are old."""
+    """The client discards segments that a retransmission has overtaken (PAWS)."""
     def taken(*at_client: Segment) -> list[int]:
+        """The first missing sequence number after each segment."""
         return [complete for _, complete in timing.with_arrived(at_client, to_client=True)]
 
     syn = Segment(0, True, 1024, 0, 1, 0, 74, SYN | ACK, 500, 10, 0, (), 7)
     acked = arriving(1, 0, False)
     assert taken(syn, acked, arriving(1, 40), arriving(101, 39)) == [1, 1, 101, 201]
     assert taken(syn, acked, arriving(1, 40), arriving(101, 38)) == [1, 1, 101, 101]
-    # No stamp is noted of data behind a gap, or of data that was acknowledged already.
+    # The client keeps no stamp of data after a gap, or of data that it has acknowledged before.
     assert taken(syn, acked, arriving(101, 40), arriving(1, 20)) == [1, 1, 1, 201]
     assert taken(syn, acked, arriving(1, 20), arriving(101, 20), arriving(1, 0, False, 201),
                  arriving(1, 40), arriving(201, 20))[-2:] == [201, 301]
@@ -157,6 +159,7 @@ def test_a_paced_flight_may_be_acknowledged_before_all_of_it_has_left() -> None:
         assert ("first flight" in record.failed_checks.split("; ")) == fails
 
 
+# A stored page, the number of an object from 1, other values of it, and the refusing check.
 OBJECTS: list[tuple[str, int, dict[str, Any], str]] = [
     ("two", 2, {"size_bytes": 6001}, "size"), ("two", 2, {"at_byte": 3000}, "order"),
     ("waits", 3, {"parse_ms": 4.0}, "order"), ("waits", 2, {"think_ms": 6.5}, "causes"),
@@ -182,10 +185,10 @@ def test_other_objects_than_those_requested_fail(name: str, number: int, changes
     ("six", "8.14.1", True, 24_000, False)])
 def test_a_host_of_many_transfers_may_send_microseconds_later(
         name: str, libcurl: str, to_client: bool, late_ns: int, passes: bool) -> None:
-    """Each of the six transfers of these pages may take a microsecond when something comes.
+    """libcurl may take a microsecond for each of the six transfers whenever data comes.
 
-    libcurl 7.88 tries each one over HTTP/2 once, 8 over both versions up to three times. The server
-    waits as long for the one CPU.
+    libcurl 7.88 tries each transfer once, and over HTTP/2 only. libcurl 8 tries each up to three
+    times, over both versions. The server shares the CPU, and waits as long.
     """
     evidence = evidence_of(stored_page.load(name).reported(
         lambda seen: seen.update(libcurl=libcurl)))
@@ -200,7 +203,7 @@ def evidence_of(page: StoredPage) -> PageEvidence:
 
 
 def with_last_later(exchange: Exchange, to_client: bool, late_ns: int) -> Exchange:
-    """The last data of one side left its host so much later."""
+    """The last segment with data of one direction left its host late_ns later."""
     side = "at_server" if to_client else "at_client"
     last = [segment for segment in getattr(exchange, side)
             if segment.payload_bytes and segment.to_client == to_client][-1]
@@ -214,13 +217,16 @@ def with_last_later(exchange: Exchange, to_client: bool, late_ns: int) -> Exchan
     (0, 5_000, False)])
 def test_a_server_waits_for_a_client_that_connects_to_many_hosts(opened: int, late_ns: int,
                                                                  passes: bool) -> None:
-    """Each connect() takes a microsecond, and a server may be 3 late by itself."""
+    """Each connect() takes a microsecond. A server may be 3 µs late without any.
+
+    opened: connections that the client opens while the server waits.
+    """
     evidence = evidence_of(stored_page.load("six"))
     (port, exchange), *others = evidence.exchanges.items()
-    came_ns = max(segment.time_ns for segment in exchange.at_server if segment.payload_bytes)
+    last_ns = max(segment.time_ns for segment in exchange.at_server if segment.payload_bytes)
     exchanges = {port: with_last_later(exchange, True, late_ns)}
     for place, (other_port, other) in enumerate(others):
-        at_ns = came_ns + 1000 * place if place < opened else other.syns[0].time_ns
+        at_ns = last_ns + 1000 * place if place < opened else other.syns[0].time_ns
         syn = other.syns[0]._replace(time_ns=at_ns)
         exchanges[other_port] = replace(other, syns=(syn, *other.syns[1:]))
     changed = replace(evidence, exchanges=exchanges)
@@ -245,6 +251,7 @@ def shifted(number: int, name: str, by_ms: float) -> Callable[[dict[str, Any]], 
     return change
 
 
+# A stored page, a tampered report, and the check that refuses it.
 REPORTS: list[tuple[str, Callable[[dict[str, Any]], object], str]] = [
     ("two", of_object(2, size=5999), "size"), ("two", of_object(2, sha256="0" * 64), "digest"),
     ("two", of_object(1, header_bytes=40), "bytes"),
@@ -297,7 +304,10 @@ def test_a_page_that_the_machine_cannot_measure_is_skipped_with_its_reason() -> 
 
 
 def test_the_model_predicts_only_objects_that_share_no_connection() -> None:
-    """On one connection these are all, on two the document, over TLS the first of each host."""
+    """On one connection these are all objects, on two the document.
+
+    Over TLS they are the first object of each host.
+    """
     assert [stored_page.load(name).judge().model_objects
             for name in ("one", "two", "tls", "http2", "six")] == [4, 1, 2, 0, 0]
 
@@ -325,7 +335,7 @@ def test_in_real_time_the_times_of_single_packets_are_not_judged() -> None:
 
 
 def test_every_check_refuses_something() -> None:
-    """The check of acknowledgements has a test of its own."""
+    """Another test has the check of acknowledgements."""
     refused = {named for *_, named in (*SETTINGS, *OBJECTS, *REPORTS, *TAMPERINGS)}
     assert refused == {check.name for check in verify.CHECKS} - {"acknowledgements"}
 
@@ -342,13 +352,13 @@ def notes(records: list[PageRecord]) -> list[str]:
     (89.0, "(it sends 97"), (98.0, "")])
 def test_the_bandwidth_is_the_limit_where_packets_fill_the_link(idle_ms: float,
                                                                 words: str) -> None:
-    """From the first byte, at 83.1 ms, to the end, at 283.1, it may send nothing for 10 ms."""
+    """The link may be idle for 10 of the 200 ms from the first byte to the end."""
     text = " ".join(notes(two(idle_ms=idle_ms, page_ms=283.1, first_byte_ms=83.1)))
     assert words in text
     assert ("its bandwidth is the limit" in text) == bool(words)
 
 
-def test_a_page_whose_verdict_failed_enters_no_saving() -> None:
+def test_a_setting_with_a_failed_verdict_has_no_saving() -> None:
     records = two(page_ms=1.0)
     records[1] = replace(records[1], verdict=FAIL, verdict_reason="path: wrong")
     (setting,) = analysis.group_settings(records)
