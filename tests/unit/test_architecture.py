@@ -1,4 +1,4 @@
-"""The rooms of the house: each imports only what stands below it; and no file is too large."""
+"""The project's rooms import only rooms below them, and no file is too large."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.conftest import LONGEST
 from tests.running import run_program
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-# The rooms of the house, the lowest first: each imports only what stands below it. A program of the
-# top level belongs to a room.
+# The rooms, the lowest first. Each imports only rooms below it.
 ROOMS = ("base", "net", "parameters", "findings", "wire", "model", "probe", "vtime", "testbed",
          "runs", "setting", "judge", "scenario", "figures", "workloads", "study", "paper",
          "commands", "benchmarks")
-PACKAGE = "firstflight"  # has the rooms that do not stand at the top
+PACKAGE = "firstflight"  # has the rooms that are no folders at the top level
+# The programs of the top level, and the room to which each belongs.
 PROGRAMS = {"topo": "testbed", "client": "testbed", "server": "testbed", "plot": "commands",
             "experiment": "commands"}
 FILES = sorted(path.relative_to(PROJECT) for path in (
@@ -35,11 +35,12 @@ FILES = sorted(path.relative_to(PROJECT) for path in (
 
 
 def begins(module: str, room: str) -> bool:
+    """Whether a module is this room or package, or within it."""
     return module == room or module.startswith(f"{room}.")
 
 
 def name_of(path: Path) -> str:
-    """The name of a module as its rooms call it, without the package's."""
+    """The name of a module without the package, as rooms are named: net.link."""
     name = ".".join(path.with_suffix("").parts).removesuffix(".__init__")
     return name.removeprefix(f"{PACKAGE}.")
 
@@ -48,8 +49,9 @@ MODULES = {name_of(path): path for path in FILES if path != Path(PACKAGE) / "__i
 WORKLOADS = Path(PACKAGE) / "workloads"
 KINDS = sorted(path.name for path in (PROJECT / WORKLOADS).iterdir() if path.is_dir()
                and any(path.rglob("trial.py")))
-# Besides the rooms: who knows nothing of whom. Rooms that only look at data know no machine; what
-# runs on hosts starts with the standard library, net and each other.
+# Pairs besides the rooms: modules of the first part must not import those of the second. Rooms that
+# only look at data import nothing that measures. Programs on hosts import only the standard
+# library, net and each other.
 WORLDS = (
     (("findings", "wire", "model", "runs.results"),
      ("testbed", "vtime", "topo", "server", "client")),
@@ -60,15 +62,15 @@ WORLDS = (
     *(((f"workloads.{kind}",), tuple(f"workloads.{other}" for other in KINDS if other != kind))
       for kind in KINDS),
 )
-# Libraries that stay in one place: who may import them.
+# Libraries that only these modules may import.
 ONLY = {"matplotlib": ("findings.drawing",), "mininet": ("testbed.bench", "testbed.network"),
         "distributed": ("runs.cluster",), "jinja2": ("findings.render",),
         "pycurl": ("testbed.hosts.http_client", "testbed.hosts.transfers"),
-        # What argparse has read, mypy does not know: flags.parse makes a typed Request of it.
+        # mypy does not know the types that argparse reads, so flags.parse makes a typed Request.
         "argparse": ("base.parser", "base.argument_types", "commands.flags", "commands.from_flags",
                      "commands.together", "testbed.hosts", "plot", "topo",
                      "paper", "benchmarks"),
-        "dpkt": ("study.users", "benchmarks")}  # slow
+        "dpkt": ("study.users", "benchmarks")}  # too slow for every trial's packets
 
 
 @cache
@@ -88,7 +90,10 @@ def nodes(path: Path) -> tuple[ast.AST, ...]:
 
 @cache
 def imported(module: str, at_top: bool = False) -> frozenset[str]:
-    """The full names of what a module imports; at_top: when it is itself imported."""
+    """The full names of the modules that a module imports.
+
+    at_top: only those that it imports when it is itself imported.
+    """
     path = MODULES[module]
     names: set[str] = set()
     top = set(map(id, tree(path).body))
@@ -110,21 +115,24 @@ def room(module: str) -> str:
     return first if first in ROOMS else PROGRAMS[first]
 
 
-def test_a_room_imports_only_what_stands_below_it() -> None:
+def test_a_room_imports_only_rooms_below_it() -> None:
     wrong: list[str] = []
     for module in sorted(MODULES):
-        others = tuple(other for inside, closed in WORLDS for other in closed
-                       if any(begins(module, name) for name in inside))
+        forbidden: list[str] = []
+        for importers, closed in WORLDS:
+            if any(begins(module, importer) for importer in importers):
+                forbidden += closed
+
         for name in sorted(imported(module) & MODULES.keys()):
             if ROOMS.index(room(name)) > ROOMS.index(room(module)):
                 wrong.append(f"{module} imports {name}: {room(name)} stands above {room(module)}")
-            wrong += [f"{module} imports {name}: of {other} it knows nothing" for other in others
-                      if begins(name, other)]
+            wrong += [f"{module} imports {name}: it must not import {other}"
+                      for other in forbidden if begins(name, other)]
     assert not wrong, "\n".join(wrong)
 
 
-def test_a_room_imports_what_contributing_names_beside_it() -> None:
-    """CONTRIBUTING's picture has the rooms in their order, each with exactly what it imports.
+def test_a_room_imports_exactly_the_rooms_that_contributing_names() -> None:
+    """CONTRIBUTING lists the rooms in their order, each with the rooms that it imports.
 
     Every room may import base, which is not named.
     """
@@ -139,8 +147,8 @@ def test_a_room_imports_what_contributing_names_beside_it() -> None:
             assert used[name] - {name, "base"} == rooms - {"base"}, name
 
 
-def test_virtual_time_stands_without_the_study() -> None:
-    """vtime is a product of its own: all of it is imported where the rooms above it are missing."""
+def test_vtime_can_be_imported_without_the_rooms_above_it() -> None:
+    """vtime is a product of its own."""
     above = [*(name if (PROJECT / name).is_dir() else f"{PACKAGE}.{name}" for name in
                (*ROOMS[ROOMS.index("vtime") + 1:], "model", "probe")), *PROGRAMS]
     program = f"""
@@ -160,22 +168,22 @@ for name in sys.argv[1:]:
     assert "ModuleNotFoundError" in failing.stderr
 
 
-def test_a_library_stays_in_its_place() -> None:
+def test_a_library_is_imported_only_by_its_owners() -> None:
     wrong = [f"{library} in {module}" for library, owners in ONLY.items() for module in MODULES
              if any(begins(name, library) for name in imported(module))
              and not any(begins(module, owner) for owner in owners)]
     assert not wrong, "\n".join(wrong)
 
 
-# What a dry run needs nothing of: it plans, and neither boots, judges, explains, renders nor draws.
+# Modules that a dry run must not load: it neither boots, judges, explains, renders nor draws.
 NOT_PLANNED = ("firstflight.wire", "firstflight.model", "firstflight.findings.findings",
                "firstflight.findings.charts", "firstflight.findings.render",
                "firstflight.findings.drawing", "firstflight.figures.compare",
                "firstflight.study.compared_runs", "firstflight.workloads.fetch.figures",
-               "firstflight.workloads.fetch.verify",
-               "firstflight.workloads.fetch.record.evidence", "firstflight.workloads.load",
-               "firstflight.workloads.page", "firstflight.workloads.trace",
-               "firstflight.runs.measuring", "firstflight.runs.reporting", "firstflight.testbed.guests",
+               "firstflight.workloads.fetch.verify", "firstflight.workloads.fetch.record.evidence",
+               "firstflight.workloads.load", "firstflight.workloads.page",
+               "firstflight.workloads.trace", "firstflight.runs.measuring",
+               "firstflight.runs.reporting", "firstflight.testbed.guests",
                "firstflight.testbed.engine", "firstflight.testbed.worker", "vtime.uml",
                "vtime.confine", "vtime.session", "numpy", "scipy", "matplotlib", "jinja2", "dpkt",
                "asyncio", "multiprocessing", "ssl")
@@ -184,7 +192,7 @@ NOT_PLANNED = ("firstflight.wire", "firstflight.model", "firstflight.findings.fi
 @pytest.mark.parametrize("words", [
     ["--rtt", "100", "--dry-run"], ["zhao2019", "--dry-run"], ["--help"], ["--version"],
     ["--list"]], ids=" ".join)
-def test_what_plans_loads_nothing_that_measures_judges_or_draws(words: list[str]) -> None:
+def test_a_dry_run_or_help_loads_nothing_that_measures_judges_or_draws(words: list[str]) -> None:
     program = f"""
 import sys, experiment
 status = 0
@@ -199,7 +207,7 @@ sys.exit(f"{{loaded}}" if loaded else status)
     assert done.returncode == 0, done.stderr
 
 
-def test_no_file_imports_itself_by_way_of_others() -> None:
+def test_no_file_imports_itself_through_other_files() -> None:
     done: set[str] = set()
 
     def visit(module: str, above: tuple[str, ...]) -> None:
@@ -216,30 +224,30 @@ def test_no_file_imports_itself_by_way_of_others() -> None:
 
 # Folders that import each other, each with its reason.
 MUTUAL = {
-    # What a column of JSON may hold is what a scenario's file may: runs.schema reads both.
+    # runs.schema reads columns of JSON as well as scenario files.
     ("firstflight/runs", "firstflight/runs/results"),
-    # A product's folder: `command` holds the stages of vtime.session, and stands on vtime's parts.
+    # vtime.command has the stages of vtime.session, and imports the parts of vtime.
     ("vtime", "vtime/command")}
 
 
 def mutual(edges: Iterable[tuple[str, str]]) -> set[tuple[str, str]]:
-    """The pairs of folders of which each imports the other."""
+    """The pairs of folders that import each other, from (importer, imported)."""
     known = {*edges}
     return {(one, other) for one, other in known if one < other and (other, one) in known}
 
 
 def test_no_two_folders_import_each_other() -> None:
-    """Imports within functions count; those of a package's own __init__ do not."""
+    """Imports within functions count. Imports of a package, which is its __init__, do not."""
     edges = {(str(path.parent), str(MODULES[name].parent)) for module, path in MODULES.items()
              for name in imported(module) & MODULES.keys() if MODULES[name].stem != "__init__"}
     assert mutual(edges) == MUTUAL
 
 
-def test_two_folders_that_import_each_other_are_seen() -> None:
+def test_two_folders_that_import_each_other_are_found() -> None:
     assert mutual([("a", "a/b"), ("a/b", "a"), ("a", "c"), ("a", "a")]) == {("a", "a/b")}
 
 
-def test_every_kind_has_the_same_rooms() -> None:
+def test_every_workload_has_scenario_trial_record_and_verify() -> None:
     stages = {"scenario", "trial", "verify", "record"}
     assert KINDS == sorted("fetch" if kind == "fetches" else kind for kind in registry.KINDS)
     for kind in KINDS:
@@ -247,7 +255,7 @@ def test_every_kind_has_the_same_rooms() -> None:
         assert stages <= files, f"{WORKLOADS}/{kind} lacks {', '.join(sorted(stages - files))}"
 
 
-def test_files_and_their_lines_fit_a_reader() -> None:
+def test_no_file_has_more_than_500_lines_or_a_line_of_more_than_100_characters() -> None:
     wrong: list[str] = []
     for path in FILES:
         lines = text(path).splitlines()
@@ -259,10 +267,13 @@ def test_files_and_their_lines_fit_a_reader() -> None:
 
 
 def asks_for_kind(node: ast.Compare) -> bool:
-    """Whether a kind of study is compared; "load" is a quantity as well, so only as a `kind`."""
-    words = {each.value for each in ast.walk(node) if isinstance(each, ast.Constant)}
-    names = {name for each in ast.walk(node) for name in (
-        getattr(each, "attr", ""), getattr(each, "id", ""))}
+    """Whether a comparison asks for the kind of study.
+
+    "load" is a quantity, too, so the comparison has to name a `kind` as well.
+    """
+    words = {part.value for part in ast.walk(node) if isinstance(part, ast.Constant)}
+    names = {name for part in ast.walk(node) for name in (
+        getattr(part, "attr", ""), getattr(part, "id", ""))}
     is_kind = "kind" in names | words
     return bool(words & {"fetches", "trace"} or is_kind and words & {*KINDS, "fetch"})
 
@@ -278,17 +289,17 @@ def test_no_branch_on_the_kind_outside_the_registry() -> None:
 @pytest.mark.parametrize(("line", "asks"), [
     ('kind == "load"', True), ('job["kind"] == "fetch"', True), ('study.kind != "load"', True),
     ('"trace" in name', True), ('axis == "load"', False), ('figure.kind == "gain"', False)])
-def test_a_branch_on_the_kind_is_seen(line: str, asks: bool) -> None:
+def test_a_branch_on_the_kind_is_found(line: str, asks: bool) -> None:
     (compared,) = [node for node in ast.walk(ast.parse(line)) if isinstance(node, ast.Compare)]
     assert asks_for_kind(compared) == asks
 
 
 def test_no_branch_on_the_kind_of_a_figure() -> None:
-    """What a kind has to have, and what makes it, stands in a line of FIGURES and of MAKERS."""
+    """FIGURES and MAKERS have a line for each kind of figure instead."""
     for module, path in MODULES.items():
         for node in nodes(path) if begins(module, "workloads") else ():
             if isinstance(node, ast.Compare):
-                names = {ast.unparse(each) for each in (node.left, *node.comparators)}
+                names = {ast.unparse(operand) for operand in (node.left, *node.comparators)}
                 assert not any(name.endswith("figure.kind") for name in names), (
                     f"{path}, line {node.lineno} asks for the kind of a figure")
 
@@ -300,7 +311,7 @@ def test_each_kind_of_figure_can_be_made(figures: Collection[str], makers: Colle
     assert {*figures} == {*makers}
 
 
-def test_programs_within_tests_import_modules_that_there_are() -> None:
+def test_programs_in_strings_of_live_tests_import_existing_modules() -> None:
     """Programs that live tests run in guests stand in strings, which no checker reads."""
     for path in (PROJECT / "tests/live").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -309,35 +320,35 @@ def test_programs_within_tests_import_modules_that_there_are() -> None:
                     program = ast.parse(str(node.value))
                 except SyntaxError:
                     continue
-                wanted = {each.module for each in ast.walk(program)
-                          if isinstance(each, ast.ImportFrom) and each.module
-                          and each.module.partition(".")[0] in (PACKAGE, *ROOMS)}
+                wanted = {part.module for part in ast.walk(program)
+                          if isinstance(part, ast.ImportFrom) and part.module
+                          and part.module.partition(".")[0] in (PACKAGE, *ROOMS)}
                 wanted = {name.removeprefix(f"{PACKAGE}.") for name in wanted}
                 assert wanted <= MODULES.keys(), f"{path}: {wanted - MODULES.keys()}"
 
 
-VARIABLES = {"study.whole", "study.py"}  # what looks like a module and is none
-# Not `net`: sysctls and Mininet's objects are called so as well.
+VARIABLES = {"study.whole", "study.py"}  # words that look like a module's name
+# Dotted names that begin with a room. Without net: names of sysctls and Mininet's objects do, too.
 NAMED = re.compile(rf"\b(?:{'|'.join(room for room in ROOMS if room != 'net')})(?:\.[A-Za-z_]\w*)+")
 
 
-def test_what_a_comment_or_docstring_refers_to_is_there() -> None:
+def test_modules_and_names_in_comments_and_docstrings_exist() -> None:
     wrong: list[str] = []
     for path in FILES:
         if all(map(is_there, NAMED.findall(text(path)))):
-            continue  # most files: no need to tell words from code
+            continue  # most files, which need not be split into tokens
         with (PROJECT / path).open("rb") as file:
-            told = [token.string for token in tokenize.tokenize(file.readline)
-                    if token.type == tokenize.COMMENT
-                    or token.type == tokenize.STRING and token.string.startswith('"""')]
-        wrong += [f"{path}: {name}" for name in NAMED.findall("\n".join(told))
+            texts = [token.string for token in tokenize.tokenize(file.readline)
+                     if token.type == tokenize.COMMENT
+                     or token.type == tokenize.STRING and token.string.startswith('"""')]
+        wrong += [f"{path}: {name}" for name in NAMED.findall("\n".join(texts))
                   if not is_there(name) and name not in VARIABLES]
     assert not wrong, "\n".join(wrong)
 
 
 @cache
 def is_there(name: str) -> bool:
-    """Whether a dotted name is a package or a module, or what one defines, and more behind it."""
+    """Whether a dotted name is a package, a module, or begins with a name that a module defines."""
     place, _, last = name.rpartition(".")
     if name in MODULES or any(other.startswith(f"{name}.") for other in MODULES):
         return True
@@ -353,19 +364,19 @@ def defined(path: Path) -> set[str]:
             names.add(node.name)
         targets = node.targets if isinstance(node, ast.Assign) else (
             [node.target] if isinstance(node, ast.AnnAssign) else [])
-        names |= {each.id for target in targets for each in ast.walk(target)
-                  if isinstance(each, ast.Name)}
+        names |= {part.id for target in targets for part in ast.walk(target)
+                  if isinstance(part, ast.Name)}
     return names
 
 
-def test_a_name_that_is_not_there_is_seen() -> None:
+def test_a_name_that_does_not_exist_is_found() -> None:
     assert is_there("workloads.fetch.verify.verify.judge_fetch")
     assert is_there("net.path.bytes_per_s")
     assert not is_there("workloads.fetch.record.record.evidence.Evidence")
     assert not is_there("benchmarks.paper")
 
 
-def test_the_longest_tests_are_there() -> None:
+def test_the_tests_that_conftest_names_as_the_longest_exist() -> None:
     for name in LONGEST:
         file, _, test = name.partition("::")
         assert f"def {test}" in (PROJECT / file).read_text(encoding="utf-8"), name

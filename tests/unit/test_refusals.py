@@ -1,4 +1,4 @@
-"""What is wrong is refused before anything is measured: in one line, with a status of its own."""
+"""Mistakes of users are refused before anything is measured, in one line and with their status."""
 
 from __future__ import annotations
 
@@ -13,13 +13,11 @@ from firstflight.base.errors import MESSAGE_CHARACTERS
 from firstflight.base.main import run_main
 from firstflight.base.removed import REMOVED
 from firstflight.commands import measure
-from tests.refusals import (Refusal, browsed, fetches, flags, pages, parameters, scenario_files, slips,
-                            traces,
-                            users)
+from tests.refusals import (Refusal, browsed, fetches, flags, pages, parameters, scenario_files,
+                            slips, traces, users)
 
-REFUSALS: list[Refusal] = [row for module in (
-    scenario_files, flags, parameters, slips, fetches, pages, browsed, traces, users) for row
-                           in module.REFUSALS]
+MODULES = (scenario_files, flags, parameters, slips, fetches, pages, browsed, traces, users)
+REFUSALS: list[Refusal] = [row for module in MODULES for row in module.REFUSALS]
 
 
 @pytest.mark.parametrize("refusal", REFUSALS, ids=str)
@@ -41,8 +39,8 @@ def test_a_mistake_is_answered_in_one_line_and_with_its_status(
     assert answer.startswith("run.sh: ") and answer.count("\n") == 1
     assert len(answer) < MESSAGE_CHARACTERS + 50
     assert {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*") if path.is_file()} == {
-        *refusal.files}, "it has written"
+        *refusal.files}, "a file was written"
 
 
-def test_all_that_earlier_versions_had_is_typed() -> None:
+def test_every_flag_of_earlier_versions_has_a_refusal() -> None:
     assert flags.EARLIER.keys() == REMOVED.keys()

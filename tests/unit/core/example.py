@@ -1,4 +1,4 @@
-"""A kind of trials, records and studies with little in it."""
+"""The smallest kind of study: trials with an RTT, records with a time, and a judge that passes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def judge(trial: Trial, seen: Any, exact: bool, sysctls: Mapping[str, str],
 
 
 def nothing(*_: Any) -> Any:
-    """Nothing is read, expanded or reported."""
+    """In the place of what this kind cannot do: read a file, expand it, or report."""
     raise NotImplementedError
 
 
@@ -62,22 +62,25 @@ KIND: AnyKind = Kind(Record, nothing, nothing, judge, nothing, lambda trial: 1.0
 
 
 def changed(kind: AnyKind, **members: Any) -> AnyKind:
-    """A kind with other values, and other functions."""
+    """The kind with other values and functions."""
     return replace(kind, **members)
 
 
 @cache
 def whole(name: str) -> Any:
-    """One of the scenarios that there are, made ready: drawing a population takes a second."""
+    """The study of one of the project's scenarios. Drawing a population takes a second."""
     return registry.study_of(scenario_file.find(name))
 
 
 def study(*rtts_ms: float, text: str = "# A claim.", name: str = "small",
           kind: AnyKind = KIND, whole: bool = True) -> Any:
+    """A study with a trial for each RTT. text: of its scenario file."""
     return Study(kind, Scenario(Head("t", "s", name, "A claim.", text, {})),
                  [Trial(name, rtt_ms, 1) for rtt_ms in rtts_ms], whole)
 
 
 def record(rtt_ms: float = 20.0, **values: Any) -> Record:
-    said: dict[str, Any] = {"ok": True, "verdict": PASS, "total_ms": 1.5, **values}
-    return Record(Trial("small", rtt_ms, 1, said.pop("part", "")), **said)
+    """A record that passed. values: other columns of the record, or the trial's part."""
+    columns: dict[str, Any] = {"ok": True, "verdict": PASS, "total_ms": 1.5, **values}
+    part = columns.pop("part", "")
+    return Record(Trial("small", rtt_ms, 1, part), **columns)

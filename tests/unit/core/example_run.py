@@ -1,4 +1,8 @@
-"""Measures trials of the example with an engine that only answers: RESULTS CAPTURE_BYTES TRIALS."""
+"""Measures trials of the example with an engine that starts no guest and answers at once.
+
+As a program it takes three words: the folder of results, the bytes of each capture, and the number
+of trials.
+"""
 
 from __future__ import annotations
 
@@ -14,6 +18,8 @@ from tests.unit.core.example import study
 
 @dataclass(frozen=True)
 class Seen:
+    """What the engine observed of one trial."""
+
     trial_id: str
     client_pcap: bytes
     content: Mapping[str, Any]
@@ -22,6 +28,8 @@ class Seen:
 
 @dataclass
 class Engine:
+    """An engine whose trials all succeed in a second of network time."""
+
     capture_bytes: int
     name: str = "uml"
     build: str = "7.2"

@@ -1,4 +1,4 @@
-"""Numbers, names and statistics as people read them, and what a run shows meanwhile."""
+"""Numbers and names as text, quantities, statistics, and the progress that a run shows."""
 
 from __future__ import annotations
 
@@ -117,18 +117,18 @@ def test_whole_quantities_are_int_and_others_float() -> None:
     ("rtt_ms", math.inf, "inf is not a finite number"),
     ("loss_percent", 1e-8,
      "a loss rate of 1e-08 % is out of range; it can be 0, or 0.0001 to 99 %")])
-def test_a_value_between_the_ends_that_is_not_allowed_is_refused(name: str, value: float,
-                                                                 words: str) -> None:
+def test_a_value_that_is_infinite_or_in_a_gap_of_the_range_is_refused(
+        name: str, value: float, words: str) -> None:
     with pytest.raises(UsageError, match=f"^here: {words}$"):
         QUANTITIES[name].check(value, "here")
 
 
-def test_a_column_that_is_not_listed_has_its_own_words_and_no_range() -> None:
+def test_a_column_that_is_no_quantity_is_named_by_its_words_and_has_no_range() -> None:
     assert of_column("not_listed").axis == "Not listed"
     assert of_column("not_listed").check(-1e9, "here") == -1e9
 
 
-def test_a_name_that_is_misspelt_is_no_quantity() -> None:
+def test_a_misspelt_name_is_no_quantity() -> None:
     with pytest.raises(KeyError, match="rtt_msec"):
         quantity("rtt_msec")
 
@@ -147,14 +147,16 @@ def test_weighted_statistics_agree_with_the_unweighted() -> None:
     assert stats.weighted_quantile([1, 2, 3], [98, 1, 1], 0.5) == 1
     assert stats.weighted_quantile([1, 2, 3], [0, 1, 0], 0.0) == 2
     assert stats.weighted_quantile([1, 2, 3], [1, 1, 1], 1.0) == 3
-    for bad in (lambda: stats.weighted_mean([], []), lambda: stats.weighted_mean([1], [0]),
-                lambda: stats.weighted_mean([1, 2], [1]),
-                lambda: stats.weighted_quantile([1], [1], 2)):
+    for refused in (lambda: stats.weighted_mean([], []),
+                    lambda: stats.weighted_mean([1], [0]),  # no weight
+                    lambda: stats.weighted_mean([1, 2], [1]),  # a weight is missing
+                    lambda: stats.weighted_quantile([1], [1], 2)):  # a share over 1
         with pytest.raises(ValueError):
-            bad()
+            refused()
 
 
-def test_portions_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_resampling_in_portions_of_any_size_draws_the_same_numbers(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     values = [float(value) for value in stats.generator(3).normal(100, 20, 37)]
     pairs = [(value, value / 2) for value in values]
 
@@ -169,8 +171,8 @@ def test_portions_draw_the_same_numbers(monkeypatch: pytest.MonkeyPatch) -> None
         assert drawn() == pytest.approx(whole, rel=1e-12)
 
 
-def test_strata_count_by_their_weights() -> None:
-    """Those that do not vary give their weighted mean, whatever is drawn."""
+def test_a_resampled_mean_weights_its_strata() -> None:
+    """Strata that do not vary give their weighted mean, whatever is drawn."""
     means = stats.resampled_means([[1.0] * 3, [4.0] * 2], [1.0, 2.0], stats.generator(1), 7)
     assert means.shape == (7,) and set(means) == {3.0}
     base, other = stats.resampled_pairs([[(1.0, 10.0)] * 3, [(4.0, 40.0)] * 2], [1.0, 2.0],
@@ -179,7 +181,7 @@ def test_strata_count_by_their_weights() -> None:
     assert len(stats.resampled_means([[1.0, 2.0]], [1.0], stats.generator(1))) == stats.RESAMPLES
 
 
-def test_a_percentile_interval_leaves_as_much_on_both_sides() -> None:
+def test_a_percentile_interval_leaves_equally_many_values_on_both_sides() -> None:
     values = stats.generator(1).permutation(1001).astype(float)
     assert stats.percentile_interval(values) == pytest.approx((25, 975))
     assert stats.percentile_interval(values, 0.5) == pytest.approx((250, 750))
@@ -188,7 +190,7 @@ def test_a_percentile_interval_leaves_as_much_on_both_sides() -> None:
 def test_an_estimate_has_students_interval() -> None:
     assert stats.estimate([4.0]) == stats.Estimate(4.0, None, 1)
     made = stats.estimate([1.0, 2.0, 3.0, 6.0])
-    # t(0.975, 3) = 3.1824, and the spread is 2.1602.
+    # Half of it is t(0.975, 3) = 3.1824 times 2.1602, the standard deviation, over the root of 4.
     assert made.value == 3.0 and made.n == 4
     assert made.interval == pytest.approx((3 - 3.4374, 3 + 3.4374), abs=1e-3)
     with pytest.raises(ValueError, match="no values"):
@@ -198,7 +200,7 @@ def test_an_estimate_has_students_interval() -> None:
 @pytest.mark.parametrize("interval, sign", [
     (None, 0), ((0.1, 2.0), 1), ((0.0, 2.0), 0), ((-2.0, -0.1), -1), ((-2.0, 0.0), 0),
     ((-1.0, 1.0), 0)])
-def test_a_sign_is_only_told_where_the_interval_excludes_0(
+def test_an_estimate_has_a_sign_only_where_its_interval_excludes_0(
         interval: tuple[float, float] | None, sign: int) -> None:
     assert stats.Estimate(1.0, interval).sign == sign
 
@@ -210,35 +212,37 @@ def test_a_scaled_estimate_scales_its_interval() -> None:
 
 # Progress -----------------------------------------------------------------------------
 
-def test_off_a_terminal_progress_is_a_line_now_and_then(monkeypatch: pytest.MonkeyPatch,
-                                                        capsys: pytest.CaptureFixture[str]) -> None:
-    said: queue.Queue[str] = queue.Queue()
-    monkeypatch.setattr(progress, "say", said.put)
+def test_off_a_terminal_progress_is_a_line_at_intervals(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    lines: queue.Queue[str] = queue.Queue()
+    monkeypatch.setattr(progress, "say", lines.put)
     monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 1000.0)
     with Progress(5, 2, "zhao2019") as shown:
-        assert said.get_nowait() == "zhao2019: 3 of 5 trials to measure"
+        assert lines.get_nowait() == "zhao2019: 3 of 5 trials to measure"
         shown.step()
-    assert shown.done == 3 and said.empty() and not shown.reporter.is_alive()
+    assert shown.done == 3 and lines.empty() and not shown.reporter.is_alive()
+
     monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.001)
-    with Progress(5, 2, "zhao2019"):  # also where no trial ends
-        assert said.get(timeout=HANGS_S).endswith("to measure")
-        assert said.get(timeout=HANGS_S) == said.get(timeout=HANGS_S) == "zhao2019: 2 of 5 trials"
+    with Progress(5, 2, "zhao2019"):  # no trial ends here, and lines come nevertheless
+        assert lines.get(timeout=HANGS_S).endswith("to measure")
+        for _ in range(2):
+            assert lines.get(timeout=HANGS_S) == "zhao2019: 2 of 5 trials"
     assert capsys.readouterr().err == ""
 
 
-def test_a_line_says_how_long_the_rest_takes() -> None:
+def test_a_line_of_progress_has_the_time_left_once_a_trial_has_ended() -> None:
     shown = Progress(10, 2, "zhao2019")
-    assert shown.line(30.0) == "zhao2019: 2 of 10 trials"  # nobody knows yet
+    assert shown.line(30.0) == "zhao2019: 2 of 10 trials"
     shown.step("3 machines")
     assert shown.line(30.0) == "zhao2019: 3 of 10 trials, 3 machines, about 4 min left"
-    shown.step()  # two in half a minute; what was there before took none of it
+    shown.step()  # two in half a minute, since two of the four were there before
     assert shown.line(30.0) == "zhao2019: 4 of 10 trials, about 90.0 s left"
     shown.done = 10
     assert shown.line(30.0) == "zhao2019: 10 of 10 trials"
 
 
-def test_a_few_trials_do_not_tell_how_long_the_rest_takes() -> None:
-    """The first ones of a population waited half a minute for a guest that took as long as all."""
+def test_a_line_of_progress_has_no_time_left_after_a_few_of_many_trials() -> None:
+    """The first trials of a population waited half a minute for their guest to start."""
     shown = Progress(31_780, 0, "dukkipati2010")
     shown.done = 162
     assert shown.line(30.0) == "dukkipati2010: 162 of 31780 trials"
@@ -246,8 +250,8 @@ def test_a_few_trials_do_not_tell_how_long_the_rest_takes() -> None:
     assert shown.line(30.0).endswith(", about 4 min left")
 
 
-def test_nothing_to_measure_and_quiet_say_nothing(monkeypatch: pytest.MonkeyPatch,
-                                                  capsys: pytest.CaptureFixture[str]) -> None:
+def test_progress_writes_nothing_where_it_is_quiet_or_has_nothing_to_measure(
+        monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setattr(progress, "PLAIN_INTERVAL_S", 0.001)
     for shown in (Progress(0, 0, "nothing"), Progress(5, 0, "zhao2019", quiet=True)):
         with shown as same:
@@ -258,12 +262,12 @@ def test_nothing_to_measure_and_quiet_say_nothing(monkeypatch: pytest.MonkeyPatc
 
 
 def shown_on(terminal: int) -> bytes:
-    """What has been written to it; it fails where nothing comes."""
+    """The bytes that were written to a terminal. Fails where none come within 10 s."""
     assert select.select([terminal], [], [], 10)[0], "the terminal shows nothing"
     return os.read(terminal, 4096)
 
 
-def test_on_a_terminal_the_bar_is_gone_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_a_terminal_the_bar_is_erased_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
     ours, terminal = pty.openpty()
     with os.fdopen(terminal, "w", buffering=1) as stream, os.fdopen(ours, "rb"):
         monkeypatch.setattr("sys.stderr", stream)
@@ -281,6 +285,7 @@ def test_on_a_terminal_the_bar_is_gone_at_the_end(monkeypatch: pytest.MonkeyPatc
 
 @pytest.mark.parametrize("value", [1, 9.6, 20, 55.9, 56, 1500, 10_000_000])
 @pytest.mark.parametrize("unit", ["kbit/s", "ms", "bytes"])
-def test_a_number_as_we_type_it_is_read_as_the_same_number(value: float, unit: str) -> None:
+def test_a_number_that_is_written_as_it_is_typed_is_read_as_the_same_number(
+        value: float, unit: str) -> None:
     word, = typed.expand_range(typed.typed_number(value, unit), unit, whole=False)
     assert typed.number(word, unit) == value

@@ -1,4 +1,4 @@
-"""The one list of checks: each row has a workload that judges by it, each check a row."""
+"""The list of checks: each row has workloads that judge by it, and each check has a row."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ ROWS = [replace(LIST[0], name="one", judges=("page",)),
 
 
 def judging(*names: str, compared: bool = True) -> dict[str, Judging]:  # type: ignore[type-arg]
+    """How a workload judges by rows of these names. compared: whether it has own comparisons."""
     return {name: Judging(lambda record: True,
                           (lambda evidence: ()) if compared else None) for name in names}
 
@@ -33,7 +34,7 @@ def test_each_workload_judges_by_the_rows_that_name_it() -> None:
             row.name for row in LIST if workload in row.judges]
 
 
-def test_a_row_has_a_name_of_its_own_and_stands_with_what_looks_at_the_same() -> None:
+def test_rows_have_unique_names_and_stand_in_groups_by_what_they_look_at() -> None:
     assert len({row.name for row in LIST}) == len(LIST)
     groups = [looks_at for looks_at, _ in groupby(LIST, lambda row: row.looks_at)]
     assert len(set(groups)) == len(groups)
@@ -44,14 +45,14 @@ def test_a_check_names_connections_of_a_load_if_and_only_if_it_judges_loads() ->
     assert all(bool(row.of_load) == (LOAD in row.judges) for row in LIST)
 
 
-def test_checks_that_workloads_share_are_compared_by_the_list() -> None:
-    """Only what a fetch, a page or a trace has more of is its own."""
+def test_checks_that_workloads_share_have_their_comparison_in_the_list() -> None:
+    """A workload compares itself only what the others do not have."""
     shared = {row.name for row in LIST if row.compare is not None}
     assert shared == {"size", "digest", "path", "TCP options", "segment size", "initial window",
                       "server's socket"}
 
 
-def test_checks_stand_in_the_order_of_the_list() -> None:
+def test_the_checks_of_a_workload_are_in_the_order_of_the_list() -> None:
     checks: tuple[Check, ...] = checks_of(  # type: ignore[type-arg]
         "page", judging("two", "one"), ROWS)
     assert [check.name for check in checks] == ["one", "two"]
@@ -71,12 +72,12 @@ def test_a_check_that_compares_nothing_is_refused() -> None:
         checks_of("trace", judging("two", compared=False), ROWS)
 
 
-def test_a_workload_without_its_own_comparison_has_that_of_the_list() -> None:
+def test_a_workload_without_a_comparison_has_that_of_the_list() -> None:
     row = replace(ROWS[0], compare=lambda shared: [Comparison(True, str(shared), "")])
     (check,) = checks_of("page", judging("one", compared=False), [row])
 
     class Evidence:
-        shared = "what all have"
+        shared = "shared evidence"
 
     (compared,) = check.compare(Evidence())
-    assert compared.observed == "what all have" and checklist.LIST
+    assert compared.observed == "shared evidence" and checklist.LIST

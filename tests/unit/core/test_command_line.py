@@ -1,4 +1,4 @@
-"""A command line: how a main ends, and what no machine could do, which is one line."""
+"""Command lines: how a program ends, and that an impossible request is refused in one line."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ from tests.running import run_program
 
 
 @pytest.fixture(autouse=True)
-def _as_it_was() -> Iterator[None]:
-    """The streams of the tests outlive what is tried with them."""
+def _restore_standard_output() -> Iterator[None]:
+    """Gives standard output back after a test that closed or replaced it."""
     out = os.dup(1)
     yield
     sys.stdout.flush()
@@ -37,7 +37,7 @@ def _as_it_was() -> Iterator[None]:
 
 
 def ended(main: Callable[[Sequence[str]], int]) -> object:
-    """The status of a command without threads: those of this process are the tests'."""
+    """The exit status of a main. It does not see the threads that the tests have."""
     with pytest.MonkeyPatch.context() as patch, pytest.raises(SystemExit) as status:
         patch.setattr(threading, "active_count", lambda: 1)
         run_main("x", main)
@@ -45,12 +45,14 @@ def ended(main: Callable[[Sequence[str]], int]) -> object:
 
 
 def raising(error: BaseException) -> Callable[[Sequence[str]], int]:
+    """A main that raises this error."""
     def main(words: Sequence[str]) -> int:
         raise error
     return main
 
 
 def no_space(name: str | None = None) -> OSError:
+    """The error of a full disk, while a file of this name was written."""
     return OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), name)
 
 
@@ -70,7 +72,7 @@ def test_each_error_is_one_line_and_a_status(error: BaseException, status: int, 
 
 
 def test_no_thread_is_waited_for_once_memory_has_run_out() -> None:
-    """A thread may wait for another one that was not to be had."""
+    """A thread may wait for another one for which there was no memory."""
     program = ("import threading; from firstflight.base.main import run_main\n"
                "def main(words):\n    threading.Thread(target=threading.Event().wait).start()\n"
                "    raise MemoryError\nrun_main('x', main)")
@@ -93,16 +95,16 @@ def test_an_error_after_measuring_says_that_the_same_command_resumes(
 
 
 @pytest.mark.parametrize("error", [BrokenPipeError(), no_space()])
-def test_output_that_could_not_be_written_is_not_tried_again(error: OSError) -> None:
+def test_nothing_more_is_written_to_standard_output_after_it_failed(error: OSError) -> None:
     reading, writing = os.pipe()
     os.dup2(writing, 1)
     os.close(writing)
     before = len(os.listdir("/proc/self/fd"))
     ended(raising(error))
-    os.write(1, b"what the interpreter still has")
+    os.write(1, b"what the interpreter has still buffered")
     assert len(os.listdir("/proc/self/fd")) == before
     os.set_blocking(reading, False)
-    assert os.read(reading, 100) == b"", "standard output leads nowhere now"
+    assert os.read(reading, 100) == b"", "standard output is /dev/null now"
     os.close(reading)
 
 
@@ -117,15 +119,15 @@ def test_a_command_ends_with_the_status_that_its_main_returns(
     assert ended(main) == 3 and seen == [["--a", "b"]]
 
 
-@pytest.mark.parametrize("handler, after", [(signal.SIG_IGN, signal.SIG_IGN),
-                                            (signal.SIG_DFL, signals.interrupt)])
-def test_ctrl_c_stays_ignored_where_the_caller_wants_it(handler: signal.Handlers,
-                                                        after: object) -> None:
-    """As nohup and shells do for jobs in the background."""
+@pytest.mark.parametrize("handler, during", [(signal.SIG_IGN, signal.SIG_IGN),
+                                             (signal.SIG_DFL, signals.interrupt)])
+def test_ctrl_c_stays_ignored_where_the_caller_ignores_it(handler: signal.Handlers,
+                                                          during: object) -> None:
+    """nohup ignores it, and so do shells for jobs in the background."""
     signal.signal(signal.SIGINT, handler)
-    met: list[object] = []
-    assert ended(lambda words: met.append(signal.getsignal(signal.SIGINT)) or 0) == 0
-    assert met == [after]
+    handlers: list[object] = []
+    assert ended(lambda words: handlers.append(signal.getsignal(signal.SIGINT)) or 0) == 0
+    assert handlers == [during]
 
 
 def test_a_signal_raises_keyboard_interrupt() -> None:
@@ -146,7 +148,8 @@ def test_a_package_that_is_not_installed_is_reported_in_one_line(
 
 # Command lines -----------------------------------------------------------------------
 
-def test_a_parser_says_one_line_and_knows_the_version(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_parser_refuses_in_one_line_and_prints_the_version(capsys: pytest.CaptureFixture[str]
+                                                             ) -> None:
     parser = Parser(prog="x.py")
     with pytest.raises(SystemExit) as refused:
         parser.parse_args(["--nosuch\nflag"])
@@ -161,17 +164,17 @@ def test_a_parser_says_one_line_and_knows_the_version(capsys: pytest.CaptureFixt
 def test_an_internal_error_is_one_line_and_a_crash_file(monkeypatch: pytest.MonkeyPatch,
                                                         tmp_path: Path,
                                                         capsys: pytest.CaptureFixture[str]) -> None:
-    """Whatever a library has put into its exception; all of it stands in the file."""
+    """The file has all of an exception's message, however long, and the line has its beginning."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert ended(raising(ValueError("one\ntwo\x1b[2J" + "1" * 400_000))) == FAILED
     said = capsys.readouterr().err
     assert said.startswith("x: internal error, ValueError: one two\\x1b[2J111")
     assert said.count("\n") == 1 and len(said) < 700
-    (kept,) = tmp_path.glob("first-flight/crash-*.txt")
-    assert kept.stat().st_size > 400_000 and str(kept) in said
+    (crash,) = tmp_path.glob("first-flight/crash-*.txt")
+    assert crash.stat().st_size > 400_000 and str(crash) in said
 
 
-def test_a_message_is_one_line_that_moves_no_cursor() -> None:
+def test_a_message_is_one_line_without_control_characters() -> None:
     assert one_line("a\tb\nc") == "a b c" and one_line("ünï “–”") == "ünï “–”"
     assert one_line("\x1b[31m\u202e\x00\udcff") == "\\x1b[31m\\u202e\\x00\\udcff"
     long = one_line("begin" + "x\n" * 10**5 + "end")
@@ -183,8 +186,9 @@ def failing(argv: Sequence[str]) -> int:
     raise ZeroDivisionError("a mistake")
 
 
-def test_a_crash_is_written_for_its_user_only(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
-                                              capsys: pytest.CaptureFixture[str]) -> None:
+def test_only_the_user_may_read_the_file_of_a_crash(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
+        capsys: pytest.CaptureFixture[str]) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.setattr(sys, "argv", ["plot.py"])
     before = os.umask(0)
@@ -204,7 +208,7 @@ def test_a_crash_is_written_for_its_user_only(tmp_path: Path, monkeypatch: pytes
         assert "ZeroDivisionError: a mistake" in path.read_text()
 
 
-def test_where_the_cache_cannot_be_written_it_is_a_folder_of_its_own(
+def test_a_crash_is_written_into_a_new_folder_where_the_cache_cannot_be_written(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "file").touch()
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
@@ -214,18 +218,18 @@ def test_where_the_cache_cannot_be_written_it_is_a_folder_of_its_own(
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
 
 
-def test_without_a_cache_of_its_own_it_is_the_homes(tmp_path: Path,
-                                                    monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_is_written_into_the_homes_cache_where_no_other_one_is_named(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     assert write_crash("a crash").parent == tmp_path / ".cache" / "first-flight"
 
 
-# What no machine could do is status 2 and one line, before anything runs or is made ---
+# Impossible requests have status 2 and one line, before anything is started or written
 
-LONG, LONGER = "x" * 300, "/".join(["d" * 200] * 30)  # a name, and a path, that none can have
-PATHS = ("", LONG, LONGER, "a\0b")
-# What comes behind a flag that takes a path, by the flag; {} is the path.
+LONG_NAME, LONG_PATH = "x" * 300, "/".join(["d" * 200] * 30)  # longer than Linux allows
+PATHS = ("", LONG_NAME, LONG_PATH, "a\0b")
+# Command lines with a flag that takes a path, for which {} stands.
 TAKES_PATH = {
     "run.sh": ("--results={} --rtt 5", "--figures={} --rtt 5", "--compare {} {}", "--users={}",
                "--check={}", "--new={}", "--export json {} --rtt 5", "--cluster={} --rtt 5",
@@ -236,7 +240,7 @@ TAKES_PATH = {
     "docs/update.py": ("--run={}",)}
 MAINS: dict[str, Callable[[Sequence[str]], int]] = {
     "run.sh": experiment.main, "plot.py": plot.main, "docs/update.py": update.main}
-# Others, each by itself; {file} is a file, {folder} a folder.
+# Other command lines that are refused; {file} is an existing file, {folder} a folder.
 ALONE = (
     "--readable / -- true", "--readable /proc -- true", "--readable /dev -- true",
     "--readable /sys -- true", "--readable /run -- true", "--readable /usr/../ -- true",
@@ -269,11 +273,12 @@ def folder_to_start_in(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "folder").mkdir()
     (tmp_path / "one.pkt").write_text("0 `true`\n")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("PATH", "/nowhere")  # what would run is not found
+    monkeypatch.setenv("PATH", "/nowhere")  # no program is found, so none is started
     return tmp_path
 
 
 def words_of(line: str, **places: str) -> list[str]:
+    """The words of a command line: placeholders are replaced, "~" is a blank, '' an empty word."""
     meant = {"{file}": "file", "{folder}": "folder", "{}": places.get("path", "{}"), "~": " "}
     words = ["" if word == "''" else word for word in line.split(" ")]
     return [re.sub(r"\{file\}|\{folder\}|\{\}|~", lambda part: meant[part[0]], word)
@@ -282,10 +287,10 @@ def words_of(line: str, **places: str) -> list[str]:
 
 def refused(program: str, words: Sequence[str], here: Path,
             capsys: pytest.CaptureFixture[str]) -> None:
-    """Let a program end with status 2 and a line, and nothing new in the folder."""
+    """Asserts that a program refuses these words with status 2 and one line, and writes nothing."""
     before = sorted(here.rglob("*"))
     if program == "run.sh" and "--rtt" in words:
-        words = [*words, "--dry-run"]  # which measures nothing, whatever is wrong
+        words = [*words, "--dry-run"]  # so that a word that is not refused measures nothing
     try:
         status: object = MAINS[program](words)
         said = capsys.readouterr().err
@@ -318,9 +323,9 @@ def test_a_valid_command_line_is_accepted(line: str, here: Path) -> None:
     assert experiment.main([experiment.READ_ONLY, *line.split()]) == 0
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else for a while")
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can act as another user for a while")
 @pytest.mark.skipif(not all(folder.stat().st_mode & 0o001 for folder in Path(__file__).parents),
-                    reason="the project is in a folder that nobody else may look into")
+                    reason="the project is in a folder that other users may not enter")
 @pytest.mark.parametrize("line", [
     "--readable {} -- true", "--results {} -- true", "--report {}",
     "--results {} --rtt 5 --dry-run",

@@ -1,4 +1,4 @@
-"""One difference, its interval and its result; each published number has one result."""
+"""Differences of two windows with their intervals, and the results of published numbers."""
 
 from __future__ import annotations
 
@@ -22,20 +22,22 @@ from firstflight.runs import scenario_file
 
 
 BASE, EXPERIMENT = 3, 10
-# Of two cells or clients: what was measured under each window, unit by unit, and the weight.
+# Two cells or clients: the values under BASE, those under EXPERIMENT, unit by unit, and the weight.
 VALUES = {"near": ([100.0, 110.0, 120.0], [80.0, 100.0, 95.0], 1.0),
           "far": ([400.0, 430.0, 420.0], [350.0, 340.0, 390.0], 3.0)}
 
 
 def table(values: dict[str, tuple[list[float], list[float], float]] = VALUES) -> list[Row]:
-    """Each cell's units have numbers of their own, three each, as clients and users have."""
-    return [Row(cell, window, 3 * place + unit, weight, value)
-            for place, (cell, (base, experiment, weight)) in enumerate(values.items())
-            for window, side in ((BASE, base), (EXPERIMENT, experiment))
-            for unit, value in enumerate(side)]
+    """The rows of these values. The first cell has the units 0 to 2, the second one 3 to 5."""
+    rows: list[Row] = []
+    for place, (cell, (base, experiment, weight)) in enumerate(values.items()):
+        for window, measured in ((BASE, base), (EXPERIMENT, experiment)):
+            rows += [Row(cell, window, unit, weight, value)
+                     for unit, value in enumerate(measured, start=3 * place)]
+    return rows
 
 
-# Of each: whether the weight of a row counts.
+# Each estimator, and whether it weights the rows.
 ESTIMATORS: dict[str, tuple[Estimator, bool]] = {
     "by seed": (compare.student_by_seed, False), "of repeats": (compare.student_of_repeats, True),
     "over draws": (compare.student_over_draws, False),
@@ -46,7 +48,7 @@ ESTIMATORS: dict[str, tuple[Estimator, bool]] = {
 
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_a_difference_is_base_less_experiment(name: str) -> None:
-    """Swapped sides turn it round, with its interval; of a metric of which more is better, too."""
+    """Swapped windows turn its sign and interval, and so does a metric of which more is better."""
     estimator, weighted = ESTIMATORS[name]
     made = difference(table(), BASE, EXPERIMENT, estimator)
     weights = (1, 3) if weighted else (1, 1)
@@ -65,16 +67,16 @@ def test_a_difference_is_base_less_experiment(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ESTIMATORS)
-def test_weights_change_the_result_of_weighted_estimators_alone(name: str) -> None:
+def test_weights_change_the_difference_of_weighted_estimators_only(name: str) -> None:
     estimator, weighted = ESTIMATORS[name]
     made, even = (difference(rows, BASE, EXPERIMENT, estimator) for rows in (
         table(), [row._replace(weight=1.0) for row in table()]))
     assert (made.absolute.value != even.absolute.value) is weighted
     assert (made.absolute.interval != even.absolute.interval) is (
-        weighted and name != "of repeats")  # its interval is over the pairs' differences
+        weighted and name != "of repeats")  # whose interval is that of the unweighted pairs
 
 
-def test_seeds_are_compared_where_both_have_them() -> None:
+def test_only_seeds_that_both_windows_have_are_compared() -> None:
     rows = [Row(None, 0, 1, 1.0, 7.0), Row(None, 0, 2, 1.0, 4.0), Row(None, 1, 2, 1.0, 3.0)]
     made = difference(rows, 0, 1, compare.student_by_seed)
     assert (made.absolute.value, made.percent.value, made.draws) == (1, 25, 1)
@@ -95,7 +97,7 @@ def test_repeats_that_do_not_vary_have_no_interval() -> None:
 
 
 def test_a_draw_of_several_cells_moves_them_together() -> None:
-    """The same repeats in two cells that move apart: the mean over both does not vary."""
+    """The two cells vary in opposite directions from repeat to repeat, so their mean does not."""
     rows = [row._replace(unit=row.unit % 3) for row in table({
         "a": ([10.0, 20.0], [0.0, 0.0], 1.0), "b": ([20.0, 10.0], [0.0, 0.0], 1.0)})]
     made = difference(rows, BASE, EXPERIMENT, compare.student_over_draws)
@@ -116,8 +118,8 @@ def test_a_difference_has_its_paired_interval_and_its_exclusions() -> None:
         assert of_baseline(made.as_printed(percent, True)) == pytest.approx(percent)
 
 
-def test_clients_differ_from_each_other_and_not_from_their_own_mean() -> None:
-    """Of clients measured once nothing varies within a cell; of two cells nothing was drawn."""
+def test_an_interval_over_clients_has_the_spread_among_them() -> None:
+    """Clients measured once vary from each other. Cells measured once have no interval."""
     rows = table({"a": ([10.0], [0.0], 1.0), "b": ([30.0], [0.0], 1.0)})
     clients = difference(rows, BASE, EXPERIMENT, partial(
         compare.student_over_draws, of_clients=True)).absolute
@@ -126,14 +128,14 @@ def test_clients_differ_from_each_other_and_not_from_their_own_mean() -> None:
 
 
 def test_a_difference_of_zero_is_printed_without_a_sign() -> None:
-    """A stored comparison of equal runs has 0.0, whichever side is taken off the other."""
+    """A stored comparison of equal runs has 0.0 and not -0.0, with either sign of the metric."""
     rows = [Row("a", run, 1, 1.0, 5.0) for run in (0, 1)]
     for sign in (1, -1):
         assert str(difference(rows, 0, 1, compare.student_over_draws, sign).absolute.value) == "0.0"
 
 
 def test_repeats_are_drawn_in_pairs_where_each_has_its_counterpart() -> None:
-    """Both windows met the same luck: what differs varies less than either does."""
+    """Luck moves both windows alike, so their difference varies less than either time."""
     luck = {"one": ([100.0, 200.0, 300.0], [90.0, 190.0, 290.0], 1.0)}
     paired = difference(table(luck), BASE, EXPERIMENT, compare.resampled_in_cells).absolute
     assert paired.interval == pytest.approx((10, 10))
@@ -151,40 +153,47 @@ def test_repeats_share_their_cells_weight_in_a_median() -> None:
 
 
 @pytest.mark.parametrize("share", [None, 0.5])
-def test_a_difference_of_two_weeks_also_has_that_of_the_same_responses(share: float | None) -> None:
-    """In the base's week far responses count five times what they do in the experiment's."""
+def test_an_unpaired_difference_also_has_the_paired_one(share: float | None) -> None:
+    """In the base far responses have five times the weight that they have in the experiment.
+
+    share: a quantile, None for the mean.
+    """
     rows = [row._replace(weight=5 * row.weight) if row.cell == "far" and row.window == BASE
             else row for row in table()]
 
-    def of(rows: list[Row], base: int, experiment: int) -> Difference:
-        (made,) = compare.resampled_quantiles(*([row for row in rows if row.window == window]
-                                                for window in (base, experiment)), 1, 6, [share])
+    def resampled(rows: list[Row], base: int, experiment: int) -> Difference:
+        of_base = [row for row in rows if row.window == base]
+        of_experiment = [row for row in rows if row.window == experiment]
+        (made,) = compare.resampled_quantiles(of_base, of_experiment, 1, 6, [share])
         return made
 
-    weeks, alike = of(rows, BASE, EXPERIMENT), of(table(), BASE, EXPERIMENT)
-    assert alike.same is None and weeks.same is not None
-    assert weeks.same.absolute.value == pytest.approx(alike.absolute.value)
-    assert weeks.same.absolute.interval == pytest.approx(alike.absolute.interval)
-    assert weeks.experiment == alike.experiment
+    unpaired = resampled(rows, BASE, EXPERIMENT)
+    alike = resampled(table(), BASE, EXPERIMENT)
+    assert alike.same is None and unpaired.same is not None
+    assert unpaired.same.absolute.value == pytest.approx(alike.absolute.value)
+    assert unpaired.same.absolute.interval == pytest.approx(alike.absolute.interval)
+    assert unpaired.experiment == alike.experiment
     if share is None:
-        assert weeks.base.value == pytest.approx((110 + 15 * (416 + 2 / 3)) / 16)
+        assert unpaired.base.value == pytest.approx((110 + 15 * (416 + 2 / 3)) / 16)
         by_sums = difference(rows, BASE, EXPERIMENT, partial(compare.resampled_clients, clients=6))
-        assert by_sums.absolute.value == pytest.approx(weeks.absolute.value)
-        assert by_sums.absolute.interval == pytest.approx(weeks.absolute.interval)
+        assert by_sums.absolute.value == pytest.approx(unpaired.absolute.value)
+        assert by_sums.absolute.interval == pytest.approx(unpaired.absolute.interval)
     else:
-        assert (alike.base.value, alike.experiment.value, weeks.base.value) == (400, 340, 420)
-    assert weeks.absolute.interval is not None
-    low, high = weeks.absolute.interval
-    assert of(rows, EXPERIMENT, BASE).absolute.interval == pytest.approx((-high, -low))
+        assert (alike.base.value, alike.experiment.value, unpaired.base.value) == (400, 340, 420)
+    assert unpaired.absolute.interval is not None
+    low, high = unpaired.absolute.interval
+    assert resampled(rows, EXPERIMENT, BASE).absolute.interval == pytest.approx((-high, -low))
 
 
-# Results -------------------------------------------------------------------------------
+# Results of claims ---------------------------------------------------------------------
 
 def seeds(base: float, *experiment: float) -> Difference:
-    """Of a base that does not vary."""
-    return difference([Row(None, window, seed, 1.0, value) for window, values in (
-        (BASE, [base] * len(experiment)), (EXPERIMENT, experiment))
-        for seed, value in enumerate(values)], BASE, EXPERIMENT, compare.student_by_seed)
+    """The difference of these values of the experiment from a base that does not vary."""
+    rows: list[Row] = []
+    for seed, value in enumerate(experiment):
+        rows.append(Row(None, BASE, seed, 1.0, base))
+        rows.append(Row(None, EXPERIMENT, seed, 1.0, value))
+    return difference(rows, BASE, EXPERIMENT, compare.student_by_seed)
 
 
 @pytest.mark.parametrize(("sign", "experiment", "word"), [
@@ -192,7 +201,7 @@ def seeds(base: float, *experiment: float) -> Difference:
     (-1, (120.0, 122.0, 121.0), DIRECTION), (-1, (80.0, 82.0, 81.0), NOT_REPRODUCED),
     (1, (70.0, 120.0, 95.0), UNDECIDED), (1, (80.0,), UNDECIDED),
     (0, (99.0, 100.0, 101.0), REPRODUCED), (0, (80.0, 82.0, 81.0), NOT_REPRODUCED)])
-def test_a_claims_result_depends_on_the_side_that_it_expects(
+def test_a_claims_result_depends_on_the_sign_that_it_expects(
         sign: int, experiment: tuple[float, ...], word: str) -> None:
     assert judge(Expected(sign), seeds(100.0, *experiment)) == Result(word)
 
@@ -203,12 +212,12 @@ def test_a_claims_result_depends_on_the_side_that_it_expects(
     (Expected(1, 38.0, 6.0, is_absolute=True), REPRODUCED),
     (Expected(1, 19.0, 4.0, is_absolute=True), DIRECTION)])
 def test_a_number_of_a_claim_is_in_percent_or_in_its_unit(expected: Expected, word: str) -> None:
-    """Of 200 it saves 38, which are 19 %, give or take 5."""
+    """Measured is a saving of 38 of 200, which is 19 %. Its interval is 33 to 43."""
     assert judge(expected, seeds(200.0, 160.0, 164.0, 162.0)).outcome == word
 
 
-def test_published_numbers_are_judged_by_what_is_known() -> None:
-    """Three draws are too few, unless nothing varies."""
+def test_published_numbers_are_undecided_with_too_few_draws_unless_nothing_varies() -> None:
+    """Three draws are too few."""
     change = seeds(200.0, 160.0, 164.0, 162.0)
     near, far = Published(40.0, 19.0), Published(80.0, 40.0)
     assert judge(near, change).outcome == UNDECIDED
@@ -217,7 +226,7 @@ def test_published_numbers_are_judged_by_what_is_known() -> None:
             REPRODUCED, "within 28.0 … 52.0 ms; within 16.0 … 22.0 %")
         assert judge(far, known).outcome == DIRECTION
         assert judge(Published(-40.0, -19.0), known).outcome == NOT_REPRODUCED
-    assert judge(Published(40.0), change).outcome == UNDECIDED, "its interval alone is near"
+    assert judge(Published(40.0), change).outcome == UNDECIDED, "an interval within is not enough"
     assert judge(Published(), change) == Result("")
 
 
@@ -227,6 +236,7 @@ numbers = some.floats(-1e6, 1e6)
 widths = some.floats(0, 1e6)
 
 
+# A ComparedNumber: measured, published, allowed deviation, interval of what was measured, unit.
 @pytest.mark.parametrize(("compared", "word", "test"), [
     (ComparedNumber(12, 10, 3, (12, 12), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
     (ComparedNumber(13, 10, 3, (13, 13), "ms"), REPRODUCED, "within 7.0 … 13.0 ms"),
@@ -249,18 +259,20 @@ def test_a_single_number_is_judged_by_its_interval(compared: ComparedNumber, wor
 
 
 def exactly(measured: float, published: float, allowed: float) -> ComparedNumber:
+    """A number that was measured without any uncertainty."""
     return ComparedNumber(measured, published, allowed, (measured, measured))
 
 
 def test_every_number_of_a_bar_has_to_agree() -> None:
-    near, far, other = exactly(10, 10, 1), exactly(20, 10, 1), exactly(-20, 10, 1)
+    near, far = exactly(10, 10, 1), exactly(20, 10, 1)
+    opposite = exactly(-20, 10, 1)
     unknown = ComparedNumber(10, 10, 1, (5, 15))
     assert judge_numbers([near, near]).outcome == REPRODUCED
     assert judge_numbers([near, far]) == Result(
         DIRECTION, "within 9.0 … 11.0; not within 9.0 … 11.0")
-    assert judge_numbers([far, other]).outcome == NOT_REPRODUCED
+    assert judge_numbers([far, opposite]).outcome == NOT_REPRODUCED
     assert judge_numbers([near, unknown]).outcome == UNDECIDED
-    assert judge_numbers([far, unknown]).outcome == DIRECTION  # whatever the other is
+    assert judge_numbers([far, unknown]).outcome == DIRECTION  # one number is far for certain
     assert judge_numbers([far, ComparedNumber(10, 10, 1, (-5, 25))]).outcome == NOT_REPRODUCED
 
 
@@ -268,15 +280,16 @@ def test_every_number_of_a_bar_has_to_agree() -> None:
 @given(some.lists(some.tuples(numbers, numbers, widths, widths, widths, widths), min_size=1,
                   max_size=3))
 def test_a_wider_interval_never_makes_more_certain(bar: list[tuple[float, ...]]) -> None:
-    """From data to fewer: the interval around the same number grows at either end."""
-    narrow = [ComparedNumber(at, published, allowed, (at - below, at + above))
-              for at, published, allowed, below, above, _ in bar]
-    wide = [ComparedNumber(each.measured, each.published, each.allowed,
-                           (each.ends[0] - more, each.ends[1] + more))
-            for each, (*_, more) in zip(narrow, bar)]
-    unknown = [ComparedNumber(each.measured, each.published, each.allowed, None) for each in narrow]
+    """An interval that grows at both ends keeps its result or loses certainty."""
+    narrow, wide, unknown = [], [], []
+    for measured, published, allowed, below, above, more in bar:
+        low, high = measured - below, measured + above
+        narrow.append(ComparedNumber(measured, published, allowed, (low, high)))
+        wide.append(ComparedNumber(measured, published, allowed, (low - more, high + more)))
+        unknown.append(ComparedNumber(measured, published, allowed, None))
+
     before, after = judge_numbers(narrow).outcome, judge_numbers(wide).outcome
-    # Most certain first: what has fewer data stays where it is, or becomes less certain.
+    # The results that a wider interval may have, by that of the narrow one.
     order = {REPRODUCED: (REPRODUCED, UNDECIDED), UNDECIDED: (UNDECIDED,),
              DIRECTION: (DIRECTION, NOT_REPRODUCED, UNDECIDED),
              NOT_REPRODUCED: (NOT_REPRODUCED, UNDECIDED)}
@@ -287,8 +300,8 @@ def test_a_wider_interval_never_makes_more_certain(bar: list[tuple[float, ...]])
 @pytest.mark.parametrize(("first", "second", "word"), [
     ((5, 6), (3, 4), DIRECTION), ((5, 6), (3, 5), UNDECIDED), ((3, 4), (5, 6), NOT_REPRODUCED),
     ((5, 5), (5, 5), NOT_REPRODUCED), ((3, 9), (5, 6), UNDECIDED)])
-def test_an_end_is_larger_only_where_all_of_its_interval_is(first: Ends, second: Ends,
-                                                            word: str) -> None:
+def test_an_interval_is_larger_only_where_all_of_it_is(first: Ends, second: Ends,
+                                                       word: str) -> None:
     assert larger(first, second) == word
 
 
@@ -314,12 +327,13 @@ def test_an_interval_that_prints_as_one_value_is_none(ends: Ends | None, is_one:
     assert is_wide(ends) is is_one
 
 
-# Of the project's scenarios ----------------------------------------------------------
+# Claims of the project's scenarios ---------------------------------------------------
 
 CLAIMS = [(name, claim) for name in scenario_file.names()
           for claim in scenario_file.find(name).raw.get("claim", [])]
-LEAST = {"fetches": 0.0, "load": 0.1, "trace": 1.0}  # in the unit of the number; segments
-PERCENT_POINTS = 3
+# Tolerances that every claim of a kind may have, in the unit of its number: a trace's are segments.
+LEAST = {"fetches": 0.0, "load": 0.1, "trace": 1.0}
+PERCENT_POINTS = 3  # the same for what a load saves of a time
 
 
 @pytest.mark.parametrize("name, claim", CLAIMS, ids=lambda value: value if isinstance(

@@ -1,4 +1,4 @@
-"""Files that may be compressed: what they hold is counted while it is read."""
+"""Files that may be compressed: their contents are limited while they are read."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ def test_several_gzip_files_in_a_row_are_read_as_one(piece: int,
 
 
 def bomb(megabytes: int) -> bytes:
-    """Newlines, compressed a thousand times."""
+    """Megabytes of newlines, which gzip makes a thousand times smaller."""
     deflater = zlib.compressobj(9, wbits=31)
     return b"".join(deflater.compress(b"\n" * (1 << 20))
                     for _ in range(megabytes)) + deflater.flush()
 
 
-def test_what_inflates_too_far_is_refused_while_it_is_read(tmp_path: Path) -> None:
+def test_a_file_that_inflates_beyond_the_limit_is_refused_while_it_is_read(tmp_path: Path) -> None:
     path = tmp_path / "bomb"
     path.write_bytes(bomb(40))
     read = 0
@@ -58,9 +58,11 @@ def test_a_million_empty_gzip_files_in_a_row_are_refused() -> None:
 
 
 @pytest.mark.parametrize(("content", "why"), [
-    (gzip.compress(b"abc" * 99, mtime=0)[:-9] + b"\0" * 9, "damaged"), (b"\x1f\x8bxyz" * 9, "damaged"),
+    (gzip.compress(b"abc" * 99, mtime=0)[:-9] + b"\0" * 9, "damaged"),  # a wrong checksum
+    (b"\x1f\x8bxyz" * 9, "damaged"),
     (gzip.compress(b"abc", mtime=0)[:-1], "cut off"), (b"\x1f\x8b", "cut off"),
-    (gzip.compress(b"a", mtime=0) + b"more", "damaged"), (lzma.compress(b"a"), r"by xz: .*\(unxz\)"),
+    (gzip.compress(b"a", mtime=0) + b"more", "damaged"),
+    (lzma.compress(b"a"), r"by xz: .*\(unxz\)"),
     (b"BZh9", "bunzip2"), (b"PK\x03\x04", "unzip"), (b"\x28\xb5\x2f\xfd", "unzstd")])
 def test_a_file_that_cannot_be_inflated_is_refused_with_the_reason(
         content: bytes, why: str, tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""A long list out of a stranger's JSON: what is read, and what it may take."""
+"""Reading a long list out of untrusted JSON: what is read, what is refused, and the limits."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ ANYTHING = strategies.recursive(
 
 
 def read(content: bytes, most: int = 1000) -> large_json.LongList[object] | None:
+    """The list log.entries of at most so many items, with log.creator and log.pages."""
     return large_json.read(content, PATH, lambda item: item, most, ("creator", "pages"))
 
 
@@ -44,7 +45,7 @@ def test_json_that_python_reads_is_read_in_pieces_of_any_size(items: list[Any], 
     "a" * 9000, '\\"' * 9000, "\\" * 9001, "\U0001f600" * 9000, "a" * 100_000 + "\\\\",
     'x"y' + "\u00e9" * 9000], ids=lambda text: text[:4])
 @pytest.mark.parametrize("piece", [5000, 8191, 8192, 8193, 1 << 18])
-def test_a_long_text_is_read_as_its_beginning(text: str, piece: int,
+def test_a_text_longer_than_the_limit_is_read_as_its_beginning(text: str, piece: int,
                                               monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(large_json, "PIECE_BYTES", piece)
     for is_ascii in (True, False):
@@ -92,8 +93,8 @@ def test_a_text_without_the_list_has_none(content: bytes) -> None:
     assert read(content) is None
 
 
-def test_no_more_is_read_than_the_limit_allows() -> None:
-    kept: list[object] = []
+def test_a_list_is_not_read_further_than_the_limit() -> None:
+    items: list[object] = []
     with pytest.raises(ValueError, match="more than 10 entries"):
-        large_json.read(b'{"log":{"entries":[' + b"[]," * 100, PATH, kept.append, 10)
-    assert len(kept) == 10
+        large_json.read(b'{"log":{"entries":[' + b"[]," * 100, PATH, items.append, 10)
+    assert len(items) == 10

@@ -1,4 +1,4 @@
-"""What measuring leaves: a run's own facts, what it keeps, what it takes from earlier ones."""
+"""A measured run: its facts, the captures that it keeps, and trials taken from earlier runs."""
 
 from __future__ import annotations
 
@@ -31,22 +31,19 @@ def judge(trial: Trial, seen: example_run.Seen, exact: bool, sysctls: Mapping[st
     return record, {"log": seen.trial_id.encode()}
 
 
-# Not every capture is kept, but a file of each trial.
+# A kind that keeps a sample of the captures, and a file of each trial.
 KIND = example.changed(example.KIND, judge=judge, all_captures=False)
 
 
 @dataclass
 class Engine(example_run.Engine):
-    """Ends before the trial of that number; notes which ran, and what run.json says meanwhile.
-
-    A trial whose network could not be made took no time on it: timeless.
-    """
+    """An engine that may die, and that notes what it sees while it runs."""
 
     capture_bytes: int = 10
-    dies_before: int = 1000
-    timeless: str = ""
-    seen: list[dict[str, Any]] = field(default_factory=list)
-    ran: list[str] = field(default_factory=list)
+    dies_before: int = 1000  # the number, from 0, of the trial before which it dies
+    timeless: str = ""  # the id of a trial without a duration, as if its network had failed
+    seen: list[dict[str, Any]] = field(default_factory=list)  # run.json as each trial ended
+    ran: list[str] = field(default_factory=list)  # ids
 
     def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
             folder: Path) -> Iterator[Any]:
@@ -60,17 +57,19 @@ class Engine(example_run.Engine):
 
 
 def study(count: int = 4, whole: bool = True, **more: Any) -> Any:
+    """A study with RTTs of 1, 2, … ms."""
     return example.study(*map(float, range(1, count + 1)), kind=KIND, whole=whole, **more)
 
 
 def requested(results: Path, version: str = "1", keep: bool = False, arguments: Sequence[str] = (),
-          seed: int = 7, fresh: bool = False, **more: bool) -> MeasureOptions:
+              seed: int = 7, fresh: bool = False, **more: bool) -> MeasureOptions:
+    """Options of a run. version: of the project and of curl. keep: all captures."""
     return MeasureOptions(results, seed, fresh, keep, {
         "project": {"version": version}, "tools": {"curl": version},
         "arguments": list(arguments)}, **more)
 
 
-def test_a_run_says_with_what_it_was_begun_and_resumed_and_how_long_it_took_in_all(
+def test_the_facts_of_a_resumed_run_name_both_versions_and_add_up_its_times(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(study(), OneMachine(Engine(dies_before=3, timeless="rtt1-1")), requested(tmp_path))
@@ -97,7 +96,8 @@ def test_a_run_says_with_what_it_was_begun_and_resumed_and_how_long_it_took_in_a
         assert round(run.facts[name], 3) == run.facts[name]
 
 
-def test_a_run_holds_its_trials_in_their_order_however_they_came(tmp_path: Path) -> None:
+def test_a_run_stores_trials_in_the_requested_order_not_in_that_of_the_engine(tmp_path: Path
+                                                                              ) -> None:
     class Backwards(Engine):
         def run(self, trials: list[dict[str, Any]], sysctls: dict[str, str],
                 folder: Path) -> Iterator[Any]:
@@ -112,7 +112,7 @@ def test_a_run_holds_its_trials_in_their_order_however_they_came(tmp_path: Path)
 
 
 def with_reasons(*rtts_ms: float) -> Any:
-    """A study whose trials have one what-if trial, of a thousand times the first one's RTT."""
+    """A study with one what-if trial, whose RTT is a thousand times that of the first trial."""
     def what_if_trials(study: Any, records: Sequence[Record], what_ifs: Sequence[Record]
                        ) -> list[Trial]:
         return [] if what_ifs else [Trial("small", 1000 * records[0].trial.rtt_ms, 1)]
@@ -120,7 +120,7 @@ def with_reasons(*rtts_ms: float) -> Any:
     return example.study(*rtts_ms, kind=example.changed(KIND, what_if_trials=what_if_trials))
 
 
-def test_a_mean_over_the_rows_is_one_over_the_requested_trials(tmp_path: Path) -> None:
+def test_what_if_trials_are_stored_in_a_file_of_their_own(tmp_path: Path) -> None:
     run = measure(with_reasons(1.0, 2.0), OneMachine(Engine()), requested(tmp_path))
     found = {name: [record.trial.rtt_ms for record in records.read_records(
         run.folder / name, Record)] for name in (runs.TRIALS_CSV, runs.WHAT_IF_CSV)}
@@ -143,8 +143,8 @@ def test_changed_what_if_trials_are_reported(tmp_path: Path, damage: Callable[[P
         assert how in str(error) and "what_if.csv" in str(error)
 
 
-def test_no_descriptor_stays_open(tmp_path: Path) -> None:
-    """Neither the lock nor the file of records: one process measures many scenarios."""
+def test_measuring_leaves_no_descriptor_open(tmp_path: Path) -> None:
+    """One process measures many scenarios, each with a lock and a file of records."""
     before = os.listdir("/proc/self/fd")
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(study(), OneMachine(Engine(dies_before=1)), requested(tmp_path))
@@ -153,21 +153,21 @@ def test_no_descriptor_stays_open(tmp_path: Path) -> None:
     assert os.listdir("/proc/self/fd") == before
 
 
-def test_two_runs_of_one_request_have_one_key(tmp_path: Path) -> None:
-    """One that was resumed, one that was stopped, and their times: none of it was asked."""
+def test_compared_runs_do_not_differ_by_being_stopped_or_resumed_or_by_their_arguments(
+        tmp_path: Path) -> None:
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(study(), OneMachine(Engine(dies_before=3)), requested(tmp_path, arguments=["a"]))
     (folder,) = runs.newest_first(tmp_path / "small")
     stopped = runs.load_run(folder, study())
     resumed = measure(study(), OneMachine(Engine()), requested(tmp_path, arguments=["b"]))
     assert stopped.facts.keys() < resumed.facts.keys()
-    told = compared_runs.report([("stopped", stopped), ("resumed", resumed)])
-    assert told.findings[0].tables[1].column("cells") == [3]
-    assert told.findings[0].tables[0].rows == (("cells", "3", "4"),)
+    report = compared_runs.report([("stopped", stopped), ("resumed", resumed)])
+    assert report.findings[0].tables[1].column("cells") == [3]
+    assert report.findings[0].tables[0].rows == (("cells", "3", "4"),)
     other = measure(study(text="# Another claim."), OneMachine(Engine(jobs=2)),
                     requested(tmp_path, "2", arguments=["c"]))
-    told = compared_runs.report([("resumed", resumed), ("other", other)])
-    assert told.findings[0].tables[0].rows == (
+    report = compared_runs.report([("resumed", resumed), ("other", other)])
+    assert report.findings[0].tables[0].rows == (
         ("jobs", "1", "2"), ("project.version", "1", "2"), ("tools.curl", "1", "2"))
 
 
@@ -195,25 +195,25 @@ def test_a_quiet_run_does_not_mention_that_it_resumed(tmp_path: Path,
     assert len(run.records) == 4 and capsys.readouterr().err == ""
 
 
-def test_progress_counts_new_trials_and_those_that_were_there(
+def test_the_progress_of_a_resumed_run_counts_its_earlier_trials(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    told = []
+    lines = []
 
-    class Told(Progress):
+    class NotedProgress(Progress):
         def step(self, doing: str = "") -> None:
             super().step(doing)
-            told.append(self.line(0.0))
+            lines.append(self.line(0.0))
 
-    monkeypatch.setattr(measuring, "Progress", Told)
+    monkeypatch.setattr(measuring, "Progress", NotedProgress)
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(study(), OneMachine(Engine(dies_before=1)), requested(tmp_path))
     measure(study(), OneMachine(Engine()), requested(tmp_path))
     left = ", about 0.0 s left"
-    assert told == [f"small: 1 of 4 trials{left}", f"small: 2 of 4 trials{left}",
-                    f"small: 3 of 4 trials{left}", "small: 4 of 4 trials"]
+    assert lines == [f"small: 1 of 4 trials{left}", f"small: 2 of 4 trials{left}",
+                     f"small: 3 of 4 trials{left}", "small: 4 of 4 trials"]
 
 
-def test_a_part_is_the_latest_partial_run_as_soon_as_it_holds_something(tmp_path: Path) -> None:
+def test_a_partial_run_is_linked_as_the_latest_one_once_it_has_a_trial(tmp_path: Path) -> None:
     home = tmp_path / "small"
     latest, partial = (home / name for name in (runs.LATEST, runs.LATEST_PARTIAL))
     with pytest.raises(FirstFlightError, match="the guest died"):
@@ -230,7 +230,7 @@ def test_a_part_is_the_latest_partial_run_as_soon_as_it_holds_something(tmp_path
 
 
 @pytest.mark.parametrize(("interval_s", "rows"), [(-1.0, [None, 1, 2, 3]), (1e3, [None] * 4)])
-def test_run_json_is_updated_at_intervals_with_the_files_rows(
+def test_run_json_is_updated_at_intervals_with_the_number_of_stored_rows(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interval_s: float,
         rows: list[int | None]) -> None:
     monkeypatch.setattr(measuring, "SEAL_INTERVAL_S", interval_s)
@@ -242,9 +242,9 @@ def test_run_json_is_updated_at_intervals_with_the_files_rows(
 
 
 @pytest.mark.parametrize("keep", [False, True])
-def test_packets_are_kept_of_a_sample_or_of_all_and_files_of_each(tmp_path: Path,
-                                                                  keep: bool) -> None:
-    """A resumed run keeps those that it would have kept at once."""
+def test_a_run_keeps_captures_of_a_sample_or_of_all_trials_and_files_of_each(tmp_path: Path,
+                                                                             keep: bool) -> None:
+    """A resumed run keeps the captures that an uninterrupted one keeps."""
     many = study(40)
     ids = {trial.id for trial in many.trials} if keep else choose_captured(many.trials)
     assert len(ids) == (40 if keep else CAPTURES_KEPT)
@@ -252,7 +252,7 @@ def test_packets_are_kept_of_a_sample_or_of_all_and_files_of_each(tmp_path: Path
         measure(many, OneMachine(Engine(dies_before=20)), requested(tmp_path, keep=keep))
     run = measure(many, OneMachine(Engine()), requested(tmp_path, keep=keep))
     assert {path.name for path in (run.folder / CAPTURES).iterdir()} == {
-        f"{each}-{side}.pcap" for each in ids for side in ("client", "server")}
+        f"{trial_id}-{side}.pcap" for trial_id in ids for side in ("client", "server")}
     for side, packets in (("client", b"p" * 10), ("server", b"server")):
         assert read_trial_file(capture_path(run.folder, min(ids), side)) == capture_file(packets)
     assert {path.name for path in (run.folder / FILES).iterdir()} == {
@@ -262,12 +262,13 @@ def test_packets_are_kept_of_a_sample_or_of_all_and_files_of_each(tmp_path: Path
         read_trial_file(trial_file_path(run.folder, "rtt7-1", "none"))
 
 
-# What earlier runs measured is not measured again where its content is the same -------
+# Trials of earlier runs are taken where their content is the same ---------------------
 
 SYSCTLS = '# A claim.\nkind = "fetches"\ntitle = "t"\nsource = "s"\n'
 
 
 def content(trial: Trial) -> tuple[float, int]:
+    """What an earlier trial has to share with a requested one."""
     return trial.rtt_ms, trial.repeat
 
 
@@ -277,13 +278,17 @@ def nothing(records: Sequence[Any]) -> str:
 
 def refining(results: Path, version: str = "1", fresh: bool = False,
               answer: Callable[[Sequence[Any]], str] = nothing, **more: Any) -> MeasureOptions:
-    """The trial of the largest RTT first."""
+    """Options of a run that takes earlier trials, and measures the largest RTT first.
+
+    answer: the early answer from the records so far.
+    """
     return MeasureOptions(results, 7, fresh, True, {"project": {"version": version}}, **{
         "refining": Refining(content, lambda record: content(record.trial),
                              lambda trial: -trial.rtt_ms, answer), **more})
 
 
 def longer(count: int, first: int = 1, claim: str = "", sysctls: str = "") -> Any:
+    """A study with RTTs from first to count ms. claim and sysctls change its scenario file."""
     made = example.study(*map(float, range(first, count + 1)), kind=KIND,
                          text=f"{SYSCTLS}note = {claim!r}\n{sysctls}")
     if sysctls:
@@ -292,8 +297,8 @@ def longer(count: int, first: int = 1, claim: str = "", sysctls: str = "") -> An
     return made
 
 
-def test_a_list_that_grows_keeps_what_is_measured(tmp_path: Path,
-                                                  capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_study_with_more_trials_measures_only_the_new_ones(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     measure(longer(4), OneMachine(Engine()), refining(tmp_path / "grown"))
     engine = Engine()
     capsys.readouterr()
@@ -311,27 +316,28 @@ def test_a_list_that_grows_keeps_what_is_measured(tmp_path: Path,
 
 
 class Reporting(Engine):
-    """Reports the kernel once a trial has run on it, as guests do."""
+    """An engine that knows its kernel once a trial has run, as guests do."""
 
     @property
     def facts(self) -> dict[str, Any]:
         return {"kernel": "7.2", "sysctls": {"server": {"a": "1"}}} if self.ran else {}
 
 
-def test_a_run_of_earlier_trials_has_the_facts_of_what_measured_them(tmp_path: Path) -> None:
+def test_a_run_of_earlier_trials_has_the_facts_of_the_run_that_measured_them(tmp_path: Path
+                                                                             ) -> None:
     first = measure(longer(4), OneMachine(Reporting()), refining(tmp_path))
     taken = measure(longer(3, claim="fewer"), OneMachine(Reporting()), refining(tmp_path))
     assert taken.facts["kernel"] == first.facts["kernel"] == "7.2"
     assert taken.facts["sysctls"] == first.facts["sysctls"]
     assert taken.facts["earlier_runs"] == {first.folder.name: 3}
-    told = {fact.name: fact.value for fact in reporting.provenance(
+    reported = {fact.name: fact.value for fact in reporting.provenance(
         {**taken.facts, "machine": {"kernel": "6.18"}}, "small", "", "")}
-    assert told["kernel under test"] == "7.2"
-    assert told["taken from earlier runs"] == f"3 trials of {first.folder.name}"
+    assert reported["kernel under test"] == "7.2"
+    assert reported["taken from earlier runs"] == f"3 trials of {first.folder.name}"
 
 
-def test_a_run_that_ends_early_has_the_kernel_of_what_it_measured(tmp_path: Path) -> None:
-    """Where all else is taken from there, nobody reports the kernel again."""
+def test_a_run_that_ends_early_has_its_kernel_in_its_facts(tmp_path: Path) -> None:
+    """A later run that takes all trials from it has no engine that reports the kernel."""
     with pytest.raises(FirstFlightError, match="the guest died"):
         measure(longer(4), OneMachine(Reporting(dies_before=3)), refining(tmp_path))
     taken = measure(longer(4, first=2, claim="fewer"), OneMachine(Reporting()),
@@ -350,17 +356,17 @@ def test_a_longer_list_keeps_the_trials_of_an_interrupted_run(tmp_path: Path) ->
 @pytest.mark.parametrize("other", [
     {"version": "2"}, {"fresh": True}, {"refining": None}, {"kernel": "7.3"}, {"edited": True},
     {"sysctls": "[sysctls]\n\"net.ipv4.tcp_sack\" = 0\n"}, {"failed": True}, {"no capture": True}])
-def test_an_earlier_runs_trial_is_measured_again_unless_all_is_the_same(
+def test_an_earlier_runs_trial_is_measured_again_where_anything_differs(
         tmp_path: Path, other: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = refining(tmp_path) if "no capture" not in other else replace(
-        refining(tmp_path), keep_captures=False)
+    earlier = refining(tmp_path)
     if "no capture" in other:
+        earlier = replace(earlier, keep_captures=False)
         monkeypatch.setattr(captured, "CAPTURES_KEPT", 0)
     begun = longer(2)
     if "failed" in other:
         begun = replace(begun, kind=example.changed(KIND, judge=lambda trial, *_: (
             example.record(trial.rtt_ms, ok=False, error="x"), {})))
-    first = measure(begun, OneMachine(Engine()), kept)
+    first = measure(begun, OneMachine(Engine()), earlier)
     if "edited" in other:
         path = first.folder / runs.TRIALS_CSV
         path.write_text(path.read_text().replace(",3,", ",4,"))
@@ -405,13 +411,13 @@ def test_the_early_sample_has_both_ends_of_every_quantity(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["page2026", "handley1999_nagle", "ietf78_background"])
 def test_cells_that_lists_distinguish_are_chosen_as_others_are(name: str) -> None:
-    """Objects of a page, requests of a trace and hosts of a load have no smallest value."""
+    """A page's objects, a trace's requests and a load's hosts are lists, without a smallest one."""
     trials = whole(name).trials
     chosen = choose_captured(trials)
     assert chosen and chosen <= {trial.id for trial in trials}
 
 
-def test_windows_of_a_cell_stay_together() -> None:
+def test_captures_are_kept_of_the_first_and_the_last_window_of_a_cell() -> None:
     for windows in ((3, 10), (3, 10, 16), (3, 4, 10, 16)):
         requested = Overrides({"initcwnd": windows}, repeat=3)
         trials = registry.study_of(scenario_file.find("zhao2019"), requested).trials
@@ -425,7 +431,7 @@ def test_windows_of_a_cell_stay_together() -> None:
                        == (rtt_ms, bandwidth_kbps, repeat, window) for trial in kept)
 
 
-def test_few_trials_are_all_kept_and_single_windows_fill_it() -> None:
+def test_the_captures_of_few_trials_are_all_kept_and_those_of_one_window_up_to_the_limit() -> None:
     few = registry.study_of(scenario_file.find("zhao2019"), Overrides(
         {"rtt_ms": (20, 50), "bandwidth_kbps": (1000,), "initcwnd": (3, 10)})).trials
     assert choose_captured(few) == {trial.id for trial in few} and len(few) == 4
@@ -434,8 +440,8 @@ def test_few_trials_are_all_kept_and_single_windows_fill_it() -> None:
     assert choose_captured([]) == set()
 
 
-def test_the_next_is_the_farthest_from_those_chosen() -> None:
-    """Of two quantities no edge whose values are all there."""
+def test_the_next_chosen_cell_is_the_farthest_from_the_chosen_ones() -> None:
+    """Two opposite corners of a grid have all four ends, and the other two are not chosen."""
     grid = registry.study_of(scenario_file.find("zhao2019"), Overrides(
         {"rtt_ms": (20, 40, 60, 80, 100), "bandwidth_kbps": (56, 256, 512, 1000, 2000),
          "initcwnd": (10,)})).trials
@@ -446,10 +452,12 @@ def test_the_next_is_the_farthest_from_those_chosen() -> None:
     assert len({rtt_ms for rtt_ms, _ in kept}) == len({kbps for _, kbps in kept}) == 5
 
 
-# Of trials on a line, and on two ------------------------------------------------------
+# Captures of trials that differ in one quantity, and in two ---------------------------
 
 @dataclass(frozen=True)
 class Placed:
+    """A trial that has nothing but its place in the sample."""
+
     rtt_ms: float | None
     loss_percent: float = 0.0
     initcwnd: int = 10
@@ -462,30 +470,35 @@ class Placed:
 
 
 def kept_ids(trials: list[Placed]) -> list[str]:
+    """The ids of the trials whose captures are kept, sorted."""
     ids = choose_captured(trials)
     return sorted(trial.id for trial in trials if trial.id in ids)
 
 
 @pytest.mark.parametrize("values", [list(range(1, 10)), [1, 2, 3, 4, 5, 6, 7, 8, 1000],
-                                    [10 ** each for each in range(9)]])
+                                    [10 ** power for power in range(9)]])
 def test_cells_on_a_line_begin_with_the_ends_and_halve_the_largest_gap(values: list[float]) -> None:
-    """By rank, whatever the distances: 1 and 9 of 9, 5, 3 and 7, and of the even ones the first."""
-    chosen = [values.index(float(each.partition("/")[0])) + 1 for each in kept_ids(
-        [Placed(value) for value in values])]
-    assert sorted(chosen) == [1, 2, 3, 4, 5, 6, 7, 9]
+    """Gaps count by rank, whatever the values: first 1 and 9 of 9, then 5, then 3 and 7.
+
+    Of the even ranks 2, 4 and 6 are chosen, as eight cells are kept.
+    """
+    chosen_values = [float(kept.partition("/")[0])
+                     for kept in kept_ids([Placed(value) for value in values])]
+    ranks = [values.index(value) + 1 for value in chosen_values]
+    assert sorted(ranks) == [1, 2, 3, 4, 5, 6, 7, 9]
 
 
 def test_a_cell_with_more_ends_comes_before_one_that_is_farther() -> None:
-    """Both windows of a cell are kept_ids, so four cells: two corners have all four ends."""
+    """Both windows of a cell are kept, so four cells are chosen. Two corners have all four ends."""
     trials = [Placed(rtt_ms, loss_percent, window) for rtt_ms in (1.0, 2.0, 3.0)
               for loss_percent in (0.0, 1.0, 2.0) for window in (3, 10)]
-    cells = {each.rpartition("/")[0] for each in kept_ids(trials)}
+    cells = {kept.rpartition("/")[0] for kept in kept_ids(trials)}
     assert {"1.0/0.0/cubic", "3.0/2.0/cubic"} <= cells
     assert cells <= {"1.0/0.0/cubic", "3.0/2.0/cubic", "1.0/2.0/cubic", "2.0/1.0/cubic",
                      "3.0/0.0/cubic"} and len(cells) == 4
 
 
-def test_text_and_unset_values_are_ordered_too() -> None:
+def test_cells_are_chosen_by_text_and_unset_values_as_by_numbers() -> None:
     trials = [Placed(rtt_ms, 0.0, 10, control) for rtt_ms in (None, 1.0, 2.0)
               for control in ("bbr", "cubic", "reno")]
     chosen = kept_ids(trials)
@@ -494,14 +507,15 @@ def test_text_and_unset_values_are_ordered_too() -> None:
         "1.0/0.0/cubic/10", "None/0.0/cubic/10"]
 
 
-def test_the_number_of_a_trial_is_no_axis_of_the_sample() -> None:
-    """Else the samples of a population would all lie at an end."""
-    trials = [Placed(float(1 + each % 3), sample=each) for each in range(30)]
-    assert sorted({each.partition("/")[0] for each in kept_ids(trials)}) == ["1.0", "2.0", "3.0"]
+def test_the_number_of_a_client_is_no_quantity_of_the_choice() -> None:
+    """If it were, most chosen clients would have the lowest or the highest numbers."""
+    trials = [Placed(float(1 + number % 3), sample=number) for number in range(30)]
+    assert sorted({kept.partition("/")[0] for kept in kept_ids(trials)}) == ["1.0", "2.0", "3.0"]
 
 
 def test_an_even_share_of_many_cells_is_considered_for_the_sample() -> None:
-    values = [float(each) for each in range(2 * MOST_CELLS + 1)]
-    looked_at = values[::3]  # three times as many as are looked at, rounded up
-    chosen = [float(each.partition("/")[0]) for each in kept_ids([Placed(each) for each in values])]
-    assert set(chosen) <= set(looked_at) and {0.0, looked_at[-1]} <= set(chosen)
+    values = [float(number) for number in range(2 * MOST_CELLS + 1)]
+    considered = values[::3]  # one in three: one in two would be a cell too many
+    chosen = {float(kept.partition("/")[0])
+              for kept in kept_ids([Placed(value) for value in values])}
+    assert chosen <= set(considered) and {0.0, considered[-1]} <= chosen

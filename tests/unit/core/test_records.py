@@ -1,4 +1,4 @@
-"""Records and batches of them: written, sent, read by name, whatever version wrote them."""
+"""Records as they are written to a file and read back, and as batches between machines."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ class LaterTrial(Trial):
 
 @dataclass(frozen=True)
 class LaterRecord(Record):
-    """The same with a column each in trial and record."""
+    """A record of a later version: trial and record have a column more each."""
 
     trial: LaterTrial
     queue_ms: float | None = None
@@ -59,6 +59,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def write(path: Path, *rows: records.Record, kind: type[records.Record] = Record) -> None:
+    """Appends records to a file, as a run does that begins or resumes."""
     file = RecordFile(path, kind)
     for row in rows:
         file.append(row)
@@ -95,9 +96,9 @@ def test_requested_values_keep_every_digit_and_measured_ones_the_microsecond() -
                                   "'quoted'", "\t=1", "\x1b=1", "a=1", "", "–", "'-",
                                   "=\x00\x1b[2J"])
 def test_text_in_a_csv_is_no_formula_for_a_spreadsheet(path: Path, text: str) -> None:
-    """And it is read back as it was, but for control characters."""
+    """It is read back as it was, without control characters."""
     write(path, record(error=text, ok=False, verdict_reason=text), record(part=text))
-    plain = "".join(each for each in " ".join(text.split()) if each.isprintable())
+    plain = "".join(char for char in " ".join(text.split()) if char.isprintable())
     first, second = read_records(path, Record)
     assert (first.error, first.verdict_reason, second.trial.part) == (plain, plain, plain)
     with path.open(newline="", encoding="utf-8") as file:
@@ -118,24 +119,25 @@ def test_a_column_of_a_later_version_is_kept_when_an_older_one_resumes(path: Pat
     before = lines(path)
     write(path, record(30.0))
     assert lines(path)[:2] == before
-    assert [each.trial.rtt_ms for each in read_records(path, Record)] == [20, 30]
-    assert [each.queue_ms for each in read_records(path, LaterRecord)] == [7.0, None]
+    assert [row.trial.rtt_ms for row in read_records(path, Record)] == [20, 30]
+    assert [row.queue_ms for row in read_records(path, LaterRecord)] == [7.0, None]
 
 
 @pytest.mark.parametrize("cut", [1, 5])
 def test_a_torn_last_line_is_dropped_and_cut_away_on_resuming(path: Path, cut: int) -> None:
     write(path, record(10.0), record(20.0))
     path.write_bytes(path.read_bytes()[:-cut])
-    assert [each.trial.rtt_ms for each in read_records(path, Record)] == [10]
+    assert [row.trial.rtt_ms for row in read_records(path, Record)] == [10]
     write(path, record(30.0))
-    assert [each.trial.rtt_ms for each in read_records(path, Record)] == [10, 30]
+    assert [row.trial.rtt_ms for row in read_records(path, Record)] == [10, 30]
 
 
 def test_half_a_row_is_cut_away_where_there_is_no_more_room(path: Path) -> None:
-    """By a limit of the size of files, as a full disk would; the next row stands where it was."""
+    """A limit on the size of files stands for a full disk. The next row takes its place."""
     file = RecordFile(path, Record)
     file.append(record(1))
-    before, (soft, hard) = path.read_bytes(), resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 5, hard))
     try:
         with pytest.raises(WriteError, match="File too large"):
@@ -149,7 +151,7 @@ def test_half_a_row_is_cut_away_where_there_is_no_more_room(path: Path) -> None:
     file.close()
 
 
-def test_a_torn_header_is_written_anew(path: Path) -> None:
+def test_a_torn_header_is_written_again(path: Path) -> None:
     path.write_text("scenario,rtt", encoding="utf-8")
     write(path, record())
     assert len(read_records(path, Record)) == 1
@@ -161,7 +163,8 @@ def test_a_torn_header_is_written_anew(path: Path) -> None:
     (",pass", ",pass,pass", "line 2: 14 fields, expected 13"),
     ("repeat,", "again,", "has no column repeat: another version measured it, or it is"),
 ])
-def test_a_damaged_file_names_the_place(path: Path, old: str, new: str, words: str) -> None:
+def test_a_damaged_file_is_refused_with_the_line_of_the_damage(
+        path: Path, old: str, new: str, words: str) -> None:
     write(path, record())
     path.write_text(path.read_text(encoding="utf-8").replace(old, new), encoding="utf-8")
     with pytest.raises(RecordsError) as caught:
@@ -174,7 +177,7 @@ def test_a_results_file_that_is_missing_is_reported_in_one_line(path: Path) -> N
         read_records(path, Record)
 
 
-def test_only_what_passed_counts_and_others_say_why() -> None:
+def test_only_a_record_that_passed_counts_and_another_has_a_reason() -> None:
     assert record().counts and record().why_not == "" and record().outcome == PASS
     failed = record(ok=False, verdict=records.SKIPPED, error="curl 28")
     assert (failed.counts, failed.outcome, failed.why_not) == (False, "failed transfer", "curl 28")
@@ -182,11 +185,11 @@ def test_only_what_passed_counts_and_others_say_why() -> None:
     assert (refused.counts, refused.outcome, refused.why_not) == (False, FAIL, "RTT")
     assert record(verdict=FAIL).why_not == "no reason was recorded"
     assert record(verdict=records.SKIPPED).was_skipped
-    assert not any(each.was_skipped for each in (record(), failed, refused))
+    assert not any(row.was_skipped for row in (record(), failed, refused))
     expected = record(ok=False, verdict=PASS, error="refused")
     assert (expected.failed_as_expected, expected.counts) == (True, False)
     assert expected.outcome == "failed as expected"
-    assert not any(each.failed_as_expected for each in (record(), failed, refused))
+    assert not any(row.failed_as_expected for row in (record(), failed, refused))
 
 
 def test_bytes_that_are_no_text_are_replaced_when_read(path: Path) -> None:
@@ -201,23 +204,23 @@ def test_rows_reach_the_disk_within_an_interval_and_at_each_seal(path: Path,
                                                                  monkeypatch: pytest.MonkeyPatch,
                                                                  interval_s: Callable[[], float],
                                                                  synced: list[int]) -> None:
-    """Seen by the rows that the file had when it was synced; the first line is its header."""
+    """synced: how many rows the file had at each sync."""
     monkeypatch.setattr(record_file, "SYNC_INTERVAL_S", interval_s())
     monkeypatch.setattr(record_file, "SYNC_SHARE", 1e9)
-    seen: list[int] = []
-    monkeypatch.setattr(os, "fsync", lambda number: seen.append(len(lines(path)) - 1))
+    rows_at_sync: list[int] = []
+    monkeypatch.setattr(os, "fsync", lambda _: rows_at_sync.append(len(lines(path)) - 1))
     file = RecordFile(path, Record)
     for _ in range(2):
         file.append(record())
     sealed = file.seal()
     file.close()
-    assert seen == synced
+    assert rows_at_sync == synced
     assert sealed == {"rows": 2, "sha256": hashlib.sha256(path.read_bytes()).hexdigest()}
     assert record_file.changes(path, sealed, complete=True) == ""
 
 
-def test_a_busy_disk_is_synced_more_rarely(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where syncing takes a second, it is done every twenty; a row is written at once."""
+def test_a_slow_disk_is_synced_more_rarely(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file whose sync takes a second is synced some 20 s later. A row is written at once."""
     clock = [1000.0]
     monkeypatch.setattr(record_file.time, "monotonic", lambda: clock[0])
     synced: list[float] = []
@@ -237,7 +240,7 @@ def test_a_busy_disk_is_synced_more_rarely(path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("rows", [10**30, 10**4000, -1, -(10**30)])
-def test_a_seal_of_more_rows_than_there_can_be_takes_no_time(path: Path, rows: int) -> None:
+def test_a_seal_with_an_impossible_number_of_rows_is_refused_at_once(path: Path, rows: int) -> None:
     file = RecordFile(path, Record)
     file.append(record())
     sealed = file.seal()
@@ -247,7 +250,7 @@ def test_a_seal_of_more_rows_than_there_can_be_takes_no_time(path: Path, rows: i
             f"{path.name} was changed since it was measured: ")
 
 
-def test_while_a_run_goes_on_it_may_lack_a_seal_and_end_in_half_a_row(path: Path) -> None:
+def test_only_a_running_run_may_lack_a_seal_and_end_in_half_a_row(path: Path) -> None:
     file = RecordFile(path, Record)
     file.append(record())
     sealed = file.seal()
@@ -259,7 +262,7 @@ def test_while_a_run_goes_on_it_may_lack_a_seal_and_end_in_half_a_row(path: Path
     assert "it is unknown whether" in record_file.changes(path, None, complete=True)
 
 
-def test_a_trial_started_when_its_kernel_says() -> None:
+def test_a_trials_start_is_the_time_of_its_kernel() -> None:
     assert started_at({"started_at": 0.0625}) == "1970-01-01T00:00:00.062+00:00"
     assert started_at({}) == ""
 
@@ -269,8 +272,8 @@ def test_a_trial_started_when_its_kernel_says() -> None:
     (",20,", ",-1,", "an RTT of -1 is"), (",5,", ",inf,", "a number of inf is"),
     (",5,", f",{'9' * 30},", "is out of range"), (",5,", f",{10**15 + 1},", "is out of range"),
     (",5,", ",1\r2,", "is damaged")])
-def test_numbers_that_nobody_measured_are_refused(path: Path, old: str, new: str,
-                                                  words: str) -> None:
+def test_numbers_that_no_trial_can_have_are_refused(path: Path, old: str, new: str,
+                                                    words: str) -> None:
     write(path, Record(Trial("small", 20.0, 1), True, total_ms=5.0, lost=10**15, verdict=PASS))
     text = path.read_text()
     assert old in text
@@ -280,7 +283,7 @@ def test_numbers_that_nobody_measured_are_refused(path: Path, old: str, new: str
 
 
 def test_only_parameters_that_vary_by_themselves_distinguish_trials() -> None:
-    """An uplink that follows the bandwidth is none, nor is what is the same for all."""
+    """An uplink that follows the bandwidth is not one of them, nor is a value that all share."""
     assert records.varied({"mss": [1460] * 4, "rtt_ms": [20, 20, 50, 50],
                            "bandwidth_kbps": [1, 2, 1, 2], "uplink_kbps": [10, 20, 10, 20],
                            "server": ["own", "own", "own", "nginx"]}) == [
@@ -291,6 +294,8 @@ def test_only_parameters_that_vary_by_themselves_distinguish_trials() -> None:
 # Batches for many machines ------------------------------------------------------------
 
 class Networked(Trial):
+    """A trial whose job has a network."""
+
     def job(self) -> dict[str, Any]:
         return {"id": self.id, "network": {"rtt_ms": self.rtt_ms}}
 
@@ -300,7 +305,7 @@ class Rows(Record):
 
 
 def judge(trial: Any, seen: Any, exact: bool, sysctls: Any, known_kernel: bool = True) -> Any:
-    """With its trial."""
+    """A record of the same trial, with two files. "known" has what the judge was told."""
     assert sysctls == SYSCTLS or "error" in seen.content
     if "error" in seen.content:
         return Rows(trial, False, seen.content["error"]), {}
@@ -308,32 +313,38 @@ def judge(trial: Any, seen: Any, exact: bool, sysctls: Any, known_kernel: bool =
         "a.csv": b"\0\xff", "known": str(known_kernel).encode()}
 
 
-# The example, each trial a second.
+# The kind of the example, with other records and this judge.
 SYSCTLS = {"net.ipv4.tcp_sack": "0"}
 KIND = example.changed(example.KIND, record=Rows, judge=judge, all_captures=False)
 
 
 def study(count: int = 5) -> Any:
+    """A study whose RTTs are sevenths, which have many digits."""
     return Study(KIND, example.Scenario(Head("t", "s", "small", "A claim.", "# A claim.", SYSCTLS)),
                  tuple(Networked("small", rtt_ms / 7, 1) for rtt_ms in range(1, count + 1)), True)
 
 
 def kind_of(name: str) -> Any:
-    """The kind of a name, the example for kind fetches (firstflight.study.registry.kind)."""
+    """The kind of this name, as registry.kind has it. Fetches are of the example's kind."""
     return KIND if name == "fetches" else registry.kind(name)
 
 
 def measured(batch: TrialBatch, folder: Path) -> bytes:
+    """The result of a batch as a machine sends it."""
     return batches.measure(batch.payload(), Engine(9), kind_of, {"cpus": 2}, folder)
 
 
 def batch(count: int = 5) -> TrialBatch:
+    """A batch that keeps the captures of its first trial."""
     requested = study(count)
     return TrialBatch(requested, requested.trials, [requested.trials[0].id])
 
 
 class Cluster:
-    """Two machines of this process's, the second one in turn; it answers at once."""
+    """Two machines in this process that take batches in turn and answer at once.
+
+    spoil: changes the bytes of each result.
+    """
 
     build, guests = "7.2", 2
 
@@ -353,14 +364,14 @@ def test_many_machines_give_the_records_of_one(tmp_path: Path) -> None:
     many = ManyMachines(Cluster(tmp_path), {"kernel_known": True, "kernel_source": "97a3"})
     found = list(many.judged(requested, requested.trials, captured, tmp_path))
     one = list(OneMachine(Engine(9)).judged(requested, requested.trials, captured, tmp_path))
-    writer = RowWriter(Rows, columns_of(Rows))  # as they go into the file
-    assert [writer.row(each.record) for each in found] == [
-        writer.row(each.record) for each in one]
-    assert [dict(each.files) for each in found] == [dict(each.files) for each in one]
-    assert [each.captures.get("client") for each in found] == [
-        each.captures.get("client") for each in one]
-    assert [bool(each.captures) for each in found].count(True) == 2
-    assert sum(each.emulated_s for each in found) == 40
+    writer = RowWriter(Rows, columns_of(Rows))  # rows of a file have fewer digits
+    assert [writer.row(judged.record) for judged in found] == [
+        writer.row(judged.record) for judged in one]
+    assert [dict(judged.files) for judged in found] == [dict(judged.files) for judged in one]
+    assert [judged.captures.get("client") for judged in found] == [
+        judged.captures.get("client") for judged in one]
+    assert [bool(judged.captures) for judged in found].count(True) == 2
+    assert sum(judged.emulated_s for judged in found) == 40
     assert many.facts["kernel"] == "7.2" and many.facts["kernel_source"] == "97a3"
     assert many.facts["cluster"]["address"] == "here"
     assert many.facts["cluster"]["machines"] == {
@@ -371,30 +382,31 @@ def test_many_machines_give_the_records_of_one(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("known", [True, False])
 def test_the_judge_knows_whether_the_model_covers_the_kernel(known: bool, tmp_path: Path) -> None:
-    """Here, and on the machines of a cluster, which have the kernel and not its origin."""
+    """Machines of a cluster are told, as they have the kernel's file and not its origin."""
     requested = study(3)
     here = OneMachine(Engine(9, known_kernel=known))
     many = ManyMachines(Cluster(tmp_path), {"kernel_known": known})
     for measurer in (here, many):
         judged = measurer.judged(requested, requested.trials, set(), tmp_path)
-        assert {each.files["known"] for each in judged} == {str(known).encode()}
+        assert {trial.files["known"] for trial in judged} == {str(known).encode()}
 
 
-def test_rows_of_another_batch_end_the_run(tmp_path: Path) -> None:
-    """With a line that names the machine."""
+def test_a_wrong_result_ends_the_run_with_the_name_of_its_machine(tmp_path: Path) -> None:
     requested = study(3)
     many = ManyMachines(Cluster(tmp_path, lambda result: result[:-9]), {"kernel_known": True})
     with pytest.raises(FirstFlightError, match="machine0 sent a wrong result of its batch: "):
         list(many.judged(requested, requested.trials, set(), tmp_path))
 
 
-# What is no result of the batch ------------------------------------------------------
+# Bytes that are not a result of the batch --------------------------------------------
 
-Parts = list[Any]  # a result's lines as values, and between them the bytes that they announce
+# A result in parts: the machine's line, then for each trial its line and the bytes of its captures
+# and files. Lines are read as JSON.
+Parts = list[Any]
 
 
 def parts(content: bytes) -> Parts:
-    """Of a result of the example: the machine's facts, then each trial's line and its files."""
+    """The parts of a result of the example."""
     stream = io.BytesIO(gzip.decompress(content))
     found: Parts = [json.loads(stream.readline())]
     while line := stream.readline():
@@ -411,19 +423,21 @@ def changed(content: bytes, change: Callable[[Parts], Any]) -> bytes:
                                   json.dumps(part).encode() + b"\n" for part in found))
 
 
-# Of each a change of the parts: 0 is the machine's line, 1 the first trial's, 2 its bytes.
+# Changes of the parts. Part 0 is the machine's line, 1 the first trial's line, 2 its bytes.
 CHANGED: dict[str, Callable[[Parts], Any]] = {
-    "a trial less": lambda parts: parts.__delitem__(slice(-2, None)),
-    "a trial more": lambda parts: parts.extend(parts[1:3]),
-    "others' places": lambda parts: parts.__setitem__(slice(1, 5), parts[3:5] + parts[1:3]),
-    "a field less": lambda parts: parts[1]["row"].pop(),
+    "the last trial is missing": lambda parts: parts.__delitem__(slice(-2, None)),
+    "the first trial comes twice": lambda parts: parts.extend(parts[1:3]),
+    "two trials are swapped":
+        lambda parts: parts.__setitem__(slice(1, 5), parts[3:5] + parts[1:3]),
+    "a field is missing": lambda parts: parts[1]["row"].pop(),
     "no row": lambda parts: parts[1].pop("row"),
     "fewer bytes than announced": lambda parts: parts.__setitem__(-1, parts[-1][:-1]),
     "another RTT": lambda parts: parts[5]["row"].__setitem__(1, "12.5"),
     "not a number": lambda parts: parts[5]["row"].__setitem__(1, "nan"),
 }
+# Changes of the compressed bytes.
 DAMAGED = {
-    "cut short": lambda content: content[:-30], "no end": lambda content: content[:-3],
+    "cut by 30 bytes": lambda content: content[:-30], "cut by 3": lambda content: content[:-3],
     "no gzip": lambda content: b"x" + content, "nothing": lambda content: b"",
     "a changed byte": lambda content: content[:60] + bytes([content[60] ^ 255]) + content[61:],
 }
@@ -459,21 +473,21 @@ def test_an_unknown_kind_is_refused(tmp_path: Path) -> None:
         batches.measure(payload, Engine(9), kind_of, {}, tmp_path)
 
 
-# How trials are dealt ----------------------------------------------------------------
+# How trials are divided into batches -------------------------------------------------
 
 @pytest.mark.parametrize(("count", "guests", "sizes"), [
     (40, 2, [5] * 8), (1, 4, [1]), (600, 2, [25] * 24), (7, 2, [2, 2, 2, 1])])
-def test_batches_are_of_one_length_and_each_guest_gets_as_many(
+def test_batches_are_equally_long_and_each_guest_gets_equally_many(
         count: int, guests: int, sizes: list[int]) -> None:
     requested = study(count)
     made = list(batches.deal_batches(requested, requested.trials, {requested.trials[0].id}, guests))
-    assert [len(each.trials) for each in made] == sizes
-    assert [trial for each in made for trial in each.trials] == list(requested.trials)
-    assert [len(each.captured) for each in made] == [1] + [0] * (len(made) - 1)
+    assert [len(one.trials) for one in made] == sizes
+    assert [trial for one in made for trial in one.trials] == list(requested.trials)
+    assert [len(one.captured) for one in made] == [1] + [0] * (len(made) - 1)
 
 
 @pytest.mark.parametrize("name", ["zhao2019", "handley1999_idle", "ietf78_fairness"])
-def test_batches_come_back_in_the_order_of_one_guest(name: str) -> None:
+def test_batches_have_trials_in_the_order_of_one_guest(name: str) -> None:
     trials = whole(name).trials
     dealt = [job["id"] for hand in shared_out([trial.job() for trial in trials], 1)
              for job in hand]
@@ -485,11 +499,11 @@ def test_a_worker_gets_each_trial_as_it_was_requested(name: str) -> None:
     requested = whole(name)
     kind = trial_class(requested.kind.record)
     for trial in requested.trials:
-        told = json.loads(json.dumps(batches.named_values(trial)))
-        assert batches.trial_of(kind, told) == trial
-    # What has its default is not sent.
-    assert batches.named_values(Trial("small", 20.0, 1)) == {"scenario": "small", "rtt_ms": 20.0,
-                                                      "repeat": 1}
+        sent = json.loads(json.dumps(batches.named_values(trial)))
+        assert batches.trial_of(kind, sent) == trial
+    # A parameter at its default is not sent.
+    assert batches.named_values(Trial("small", 20.0, 1)) == {
+        "scenario": "small", "rtt_ms": 20.0, "repeat": 1}
 
 
 def test_a_batch_brings_back_the_packets_of_the_trials_that_keep_them(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""What every report has beside what its kind found: provenance, checks."""
+"""The parts that reports of all kinds share: the command, provenance, tiles, checks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from firstflight.runs.results.records import FAIL, PASS, SKIPPED, Record
 from tests.unit.core.example import Record as ExampleRecord, record as example_record, study
 
 
-@pytest.mark.parametrize(("given", "told"), [
+@pytest.mark.parametrize(("arguments", "command"), [
     (["zhao2019"], "./run.sh zhao2019"),
     (["dukkipati2010", "zhao2019", "--jobs", "1"], "./run.sh dukkipati2010 zhao2019 --jobs 1"),
     (["mine/zhao2019.toml"], "./run.sh mine/zhao2019.toml"),
@@ -30,15 +30,16 @@ from tests.unit.core.example import Record as ExampleRecord, record as example_r
     (["--results", "zhao2019", "--figures=f"], "./run.sh --scenario zhao2019"),
     (["zhao2019", "--client", "a b"], "./run.sh zhao2019 --client 'a b'"),
     (None, "./run.sh --scenario zhao2019")])
-def test_a_page_says_the_command_that_measures_it_again(given: object, told: str) -> None:
-    """However the scenario was named, it stands there once."""
-    assert reporting.command({"arguments": given}, "zhao2019") == told
+def test_a_report_has_the_command_that_measures_it_again(arguments: object, command: str) -> None:
+    """The command names the scenario once, however the arguments named it."""
+    assert reporting.command({"arguments": arguments}, "zhao2019") == command
 
 
 @pytest.mark.parametrize(("facts", "kernel"), [
     ({"kernel": "7.2", "engine": "uml", "machine": {"kernel": "6.1"}}, "7.2"),
     ({"kernel": "7.2", "engine": "host", "machine": {"kernel": "6.1"}}, "7.2"),
-    ({"engine": "host", "machine": {"kernel": "6.1"}}, "6.1"),  # the host engine's is the machine's
+    # The host engine measures the machine's kernel.
+    ({"engine": "host", "machine": {"kernel": "6.1"}}, "6.1"),
     ({"engine": "uml", "machine": {"kernel": "6.1"}}, ""),
     ({"engine": "host", "machine": "6.1"}, ""), ({"engine": "host", "machine": {}}, ""),
     ({"kernel": 7.2}, "")])
@@ -54,14 +55,15 @@ def test_the_report_names_the_kernel_that_was_measured(facts: dict[str, Any], ke
     ({}, None, "7.2"),
     ({"engine": "uml", "kernel": ""}, "User-Mode Linux guest, real time", None),
     ({"engine": "host", "kernel": ""}, "this machine's kernel, real time", "6.1")])
-def test_the_provenance_names_what_ran_the_trials(facts: dict[str, Any], engine: str | None,
-                                                  kernel: str | None) -> None:
-    told = {fact.name: fact.value for fact in reporting.provenance(
+def test_the_provenance_names_engine_and_kernel_of_the_trials(facts: dict[str, Any],
+                                                              engine: str | None,
+                                                              kernel: str | None) -> None:
+    shown = {fact.name: fact.value for fact in reporting.provenance(
         {"kernel": "7.2", "machine": {"kernel": "6.1", "cpus": 2, "processor": "A"}, **facts},
         "none", "here", "")}
-    assert (told.get("engine"), told.get("kernel under test")) == (engine, kernel)
-    assert (told["machine's kernel"], told["processor"]) == ("6.1", "A, 2 cores")
-    assert told["run"] == "here"
+    assert (shown.get("engine"), shown.get("kernel under test")) == (engine, kernel)
+    assert (shown["machine's kernel"], shown["processor"]) == ("6.1", "A, 2 cores")
+    assert shown["run"] == "here"
 
 
 # Whole reports ---------------------------------------------------------------------------
@@ -72,12 +74,13 @@ def record(number: int, **values: Any) -> Record:
 
 def report(records: list[Record], changed: str = "", findings: tuple[Finding, ...] = (),
            **facts: Any) -> Report:
-    """What is told of a run of the simplest kind, with a word about what was found."""
+    """The report of a run. changed: how its results were edited. facts: of run.json."""
     head = replace(study().head, name="own", result="It adds up.")
     made: Any = SimpleNamespace(head=head, kind=SimpleNamespace(checks=lambda: ()))
     return reporting.report_of(
         made, RunData(Path("results/own/20260101-uml"), facts, records, changed=changed), findings,
-        summary=("its summary",), sentences=("its sentence",), tiles=(Tile("1", "of its own"),))
+        summary=("its summary",), sentences=("its sentence",),
+        tiles=(Tile("1", "a tile of its kind"),))
 
 
 @pytest.mark.parametrize(("facts", "opens", "under_way"), [
@@ -90,18 +93,18 @@ def test_only_a_whole_run_opens_with_its_answer(facts: dict[str, Any], opens: bo
     made = report([], **facts)
     assert made.opening == ("It adds up." if opens else "")
     assert made.sentences[0] == "its sentence" and made.path == "own/20260101-uml"
-    assert ["under way or was interrupted" in each for each in made.sentences[1:]] == (
+    assert ["under way or was interrupted" in sentence for sentence in made.sentences[1:]] == (
         [True] if under_way else [])
-    assert made.tiles == (Tile("1", "of its own"),), "nothing was measured"
+    assert made.tiles == (Tile("1", "a tile of its kind"),), "nothing was measured"
 
 
-def test_edited_results_are_named_before_all_else() -> None:
+def test_a_report_begins_with_how_its_results_were_edited() -> None:
     made = report([record(1)], "trials.csv was changed", state=runs.COMPLETE)
     assert made.summary == ("trials.csv was changed", "its summary")
     assert made.sentences == ("trials.csv was changed", "its sentence")
 
 
-def test_trials_that_do_not_count_are_listed_with_their_reasons_and_not_without_end() -> None:
+def test_up_to_500_trials_that_do_not_count_are_listed_with_their_reasons() -> None:
     failed = [record(number, verdict=FAIL, verdict_reason="RTT: observed 2, expected 1")
               for number in range(1000, 1000 + reporting.MOST_ROWS + 1)]
     lost = record(1, ok=False, error="curl 28", verdict=SKIPPED)
@@ -116,16 +119,17 @@ def test_trials_that_do_not_count_are_listed_with_their_reasons_and_not_without_
     assert len(made.failures.rows) == 500 and (made.verified, made.count) == (2, 504)
     assert [tile.value for tile in made.tiles] == [
         "2 of 504", "3 of 4", "90.0 s in 2.0 h", "1"]
-    apart = report([record(1)], findings=(
+    with_held_out = report([record(1)], findings=(
         *bars, replace(bars[1], bars={"undecided": 2}, held_out=True)), wall_s=3.0)
-    assert [(tile.value, tile.meaning) for tile in apart.tiles[1:3]] == [
+    assert [(tile.value, tile.meaning) for tile in with_held_out.tiles[1:3]] == [
         ("3 of 4", "published bars reproduced"),
         ("0 of 2", "held-out bars reproduced; 2 undecided (too few data)")]
-    only = report([record(1)], wall_s=3.0)
-    assert only.failures is None and [tile.value for tile in only.tiles] == ["1 of 1", "1"]
+    without_failures = report([record(1)], wall_s=3.0)
+    assert without_failures.failures is None
+    assert [tile.value for tile in without_failures.tiles] == ["1 of 1", "1"]
 
 
-def test_the_provenance_of_a_run_says_all_that_run_json_does() -> None:
+def test_the_provenance_of_a_run_has_the_facts_of_run_json_that_are_known() -> None:
     facts = {"arguments": ["own.toml"], "state": "complete", "kernel": "7.2", "engine": "uml",
              "virtual_time": True, "emulated_s": 12.5, "wall_s": 3, "started_at": "then",
              "finished_at": "later", "seed": 7, "jobs": 2,
@@ -134,7 +138,7 @@ def test_the_provenance_of_a_run_says_all_that_run_json_does() -> None:
              "systems": {"debian": {"nginx": "1.22", "curl": "7.88"}},
              "project": {"version": "1.0", "commit": "abc", "changed": True},
              "scenario_file": "# Other."}
-    assert reporting.provenance(facts, "own", "own/run", "# A claim.") == [Fact(*each) for each in (
+    assert reporting.provenance(facts, "own", "own/run", "# A claim.") == [Fact(*row) for row in (
         ("command", "./run.sh own.toml"), ("run", "own/run"), ("state", "complete"),
         ("kernel under test", "7.2"), ("engine", "User-Mode Linux guest, virtual time"),
         ("network time", "12.5 s"), ("wall time", "3 s"), ("started", "then"),
@@ -145,10 +149,10 @@ def test_the_provenance_of_a_run_says_all_that_run_json_does() -> None:
         ("scenario file", "one of its own, kept in run.json"))]
     assert reporting.provenance({}, "own", "own/run", "# A claim.") == [
         Fact("command", "./run.sh --scenario own"), Fact("run", "own/run"),
-        Fact("scenario file", "one of its own, kept in run.json")], "what is not known is left out"
-    for text, told in (("# Other.", ""), ("# A claim.", ", changed since the run")):
+        Fact("scenario file", "one of its own, kept in run.json")], "unknown facts have no row"
+    for text, addition in (("# Other.", ""), ("# A claim.", ", changed since the run")):
         assert reporting.provenance(facts, "zhao2019", "own/run", text)[-1] == Fact(
-            "scenario file", f"scenarios/zhao2019.toml{told}")
+            "scenario file", f"scenarios/zhao2019.toml{addition}")
 
 
 # Checks -------------------------------------------------------------------------------
@@ -157,7 +161,8 @@ def has_total(example_record: ExampleRecord) -> bool:
     return example_record.total_ms is not None
 
 
-def each_host(evidence: dict[str, Any]) -> list[Comparison]:
+def compare_windows(evidence: dict[str, Any]) -> list[Comparison]:
+    """A comparison for each host, whose window has to be 10."""
     return [Comparison(seen == 10, str(seen), "10", f"window of {host}")
             for host, seen in evidence.get("windows", {}).items()]
 
@@ -169,12 +174,12 @@ CHECKS = (
           exact_only=True),
     Check("model latency", "the latency", lambda evidence: (), lambda example_record: False,
           exact_only=True),
-    Check("window", "of every host", each_host,
+    Check("window", "of every host", compare_windows,
           lambda example_record: bool(example_record.verdict != SKIPPED)),
 )
 
 
-def test_every_failure_is_named_in_the_order_of_the_table() -> None:
+def test_failures_are_named_in_the_order_of_the_checks() -> None:
     evidence = {"rtt": 21, "windows": {"a": 10, "b": 3, "c": 4}}
     assert failures(CHECKS, evidence)[:2] == [Failure("RTT", "RTT: observed 21 ms, expected 20 ms"),
                                               Failure("window",
@@ -185,7 +190,7 @@ def test_every_failure_is_named_in_the_order_of_the_table() -> None:
                        " window of c: observed 4, expected 10")
 
 
-def test_the_failed_check_is_a_column_of_its_own() -> None:
+def test_failed_checks_are_read_from_their_column_not_from_the_reason() -> None:
     stored = example_record(verdict=FAIL, failed_checks="RTT; window",
                             verdict_reason="model: other words")
     assert failed_checks(stored) == ["RTT", "window"]
@@ -193,16 +198,18 @@ def test_the_failed_check_is_a_column_of_its_own() -> None:
         "RTT": 1, "model": 0, "model latency": 0, "window": 1}
 
 
-def test_checks_of_virtual_time_are_no_lines_of_a_run_in_real_time() -> None:
-    """And what is seldom judged is one only where it was."""
+def test_the_table_of_checks_has_those_of_virtual_time_there_only_and_rare_ones_where_judged(
+        ) -> None:
     seldom = Check("early", "early data", lambda evidence: (),
                    lambda example_record: example_record.lost is not None, seldom=True)
     records = [example_record(),
                example_record(verdict=FAIL, failed_checks="window")]
-    told = table((*CHECKS, seldom), records, exact=False)
-    assert [column.name for column in told.columns] == [
+    in_real_time = table((*CHECKS, seldom), records, exact=False)
+    assert [column.name for column in in_real_time.columns] == [
         "check", "what", "passed", "failed", "not judged"]
-    assert told.rows == (("RTT", "the handshake", 2, 0, 0), ("window", "of every host", 1, 1, 0))
-    told = table((*CHECKS, seldom), [*records, example_record(lost=0)])
-    assert [row[0] for row in told.rows] == ["RTT", "model", "model latency", "window", "early"]
-    assert told.rows[-1] == ("early", "early data", 1, 0, 2)
+    assert in_real_time.rows == (("RTT", "the handshake", 2, 0, 0),
+                                 ("window", "of every host", 1, 1, 0))
+    in_virtual_time = table((*CHECKS, seldom), [*records, example_record(lost=0)])
+    assert [row[0] for row in in_virtual_time.rows] == [
+        "RTT", "model", "model latency", "window", "early"]
+    assert in_virtual_time.rows[-1] == ("early", "early data", 1, 0, 2)

@@ -1,4 +1,4 @@
-"""Scenario files of any kind: head, tables, sysctls, and what is published beside them."""
+"""Scenario files of any kind: head, tables, sysctls, published values and curves."""
 
 from __future__ import annotations
 
@@ -24,6 +24,7 @@ TEXT = '# A claim.\ntitle = "t"\nsource = "s"\n'
 
 
 def written(folder: Path, text: str) -> ScenarioFile:
+    """A scenario file with this text, written to folder/small.toml and read."""
     path = folder / "small.toml"
     path.write_text(text, encoding="utf-8")
     return scenario_file.read(path)
@@ -43,13 +44,14 @@ def test_every_scenario_has_a_head(name: str) -> None:
     assert head.title and head.source and head.claim.endswith(".")
 
 
-def test_a_part_of_a_scenario_is_one_of_its_own(tmp_path: Path) -> None:
+def test_a_sampled_scenario_has_a_name_and_a_text_of_its_own(tmp_path: Path) -> None:
     whole = written(tmp_path, TEXT)
-    part = whole.sampled(4)
-    assert part.text == '# A claim.\n\none_in = 4\ntitle = "t"\nsource = "s"\n'
-    assert part.raw == {"title": "t", "source": "s", "one_in": 4} and "one_in" not in whole.raw
-    assert (part.name, part.where) == ("small_1in4", f"{whole.where}, one in 4")
-    assert part.claim == whole.claim and not part.names_command
+    sampled = whole.sampled(4)
+    assert sampled.text == '# A claim.\n\none_in = 4\ntitle = "t"\nsource = "s"\n'
+    assert sampled.raw == {"title": "t", "source": "s", "one_in": 4}
+    assert "one_in" not in whole.raw
+    assert (sampled.name, sampled.where) == ("small_1in4", f"{whole.where}, one in 4")
+    assert sampled.claim == whole.claim and not sampled.names_command
     assert written(tmp_path, f'{TEXT}[own_server]\ncommand = "x"\n').names_command
 
 
@@ -57,12 +59,12 @@ def test_a_name_with_a_folder_above_finds_no_scenario(tmp_path: Path,
                                                       monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "within").mkdir()
     written(tmp_path, TEXT)
-    monkeypatch.chdir(tmp_path / "within")  # a folder `../small` would be told of
+    monkeypatch.chdir(tmp_path / "within")  # from here ../small.toml would be found
     with pytest.raises(UsageError, match=r"unknown scenario '\.\./small'.*list shows all 0"):
         scenario_file.find("../small", tmp_path / "within")
 
 
-def test_a_scenario_file_that_is_no_text_is_reported_in_one_line(tmp_path: Path) -> None:
+def test_a_scenario_file_that_is_not_utf_8_is_refused_in_one_line(tmp_path: Path) -> None:
     (tmp_path / "small.toml").write_bytes(b"\xff\xfe")
     with pytest.raises(UsageError, match="scenarios/small.toml: cannot be read"):
         scenario_file.find("small", tmp_path)
@@ -76,10 +78,10 @@ def test_a_scenario_nested_deeper_than_20_levels_is_refused() -> None:
             scenario_file.parse("x", text.replace("x = ", "x = [") + "]")
 
 
-def test_a_stored_run_has_the_scenario_file_of_today() -> None:
+def test_a_stored_run_of_a_project_scenario_has_the_scenarios_file_of_today() -> None:
     today = scenario_file.find("zhao2019")
-    for kept in ("", "# Another claim."):
-        assert scenario_file.of_run("zhao2019", kept).text == today.text
+    for stored_text in ("", "# Another claim."):
+        assert scenario_file.of_run("zhao2019", stored_text).text == today.text
     with pytest.raises(UsageError, match="unknown scenario 'mine'"):
         scenario_file.of_run("mine", "")
 
@@ -98,7 +100,7 @@ def test_a_scenario_file_is_found_by_its_path(tmp_path: Path) -> None:
     own.write_text(TEXT, encoding="utf-8")
     file = scenario_file.find(str(own))
     assert (file.name, file.text, file.where) == ("mine", TEXT, str(own))
-    assert scenario_file.of_run("mine", TEXT).raw == file.raw  # where the file has gone
+    assert scenario_file.of_run("mine", TEXT).raw == file.raw  # read from the run's own text
     assert scenario_file.of_run("mine", TEXT).where == "the scenario of the run, mine"
 
 
@@ -107,7 +109,7 @@ def test_a_scenario_file_is_found_by_its_path(tmp_path: Path) -> None:
 @pytest.mark.parametrize("part", ["a", "a-1", '"a.b"', "'a'", r'"a\"b"', "a "])
 def test_a_key_of_many_parts_is_refused_before_it_is_read(
         text: str, part: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """TOML readers take the square of their number: minutes for a file of 200 kB."""
+    """A TOML reader's time grows with the square of the parts: minutes for a file of 200 kB."""
     tomllib = pytest.importorskip("tomllib")
     monkeypatch.setattr(tomllib, "loads", lambda _: pytest.fail("it is read"))
     with pytest.raises(UsageError, match="more than 20 deep in each other"):
@@ -119,7 +121,7 @@ def test_a_text_that_looks_like_a_long_key_is_read() -> None:
     assert scenario_file.parse("short", text).raw["a"] == {"b": {"c": 1}}
 
 
-def test_both_kinds_of_container_engines_leave_out_the_same() -> None:
+def test_docker_and_podman_exclude_the_same_files() -> None:
     project = scenario_file.SCENARIOS.parent
     assert (project / ".dockerignore").read_bytes() == (project / ".containerignore").read_bytes()
 
@@ -128,7 +130,7 @@ def test_both_kinds_of_container_engines_leave_out_the_same() -> None:
 
 @dataclass(frozen=True)
 class Example:
-    """One field of each sort."""
+    """A table with a field of each sort."""
 
     name: str = key(reader=schema.file_name)
     rtt_ms: tuple[float, ...] = key()
@@ -148,6 +150,7 @@ class Example:
             raise UsageError(f"{where}: compares {self.initcwnd} with itself")
 
 
+# The keys that Example requires.
 LEAST: dict[str, Any] = {"name": "a", "rtt_ms": [20, 50], "initcwnd": 10}
 
 
@@ -171,7 +174,8 @@ def test_a_table_becomes_the_dataclass() -> None:
     ({"by": "initcwnd", "values": [0]}, "here: values: an initial window of 0 segments"),
     ({"labels": [1]}, "here: labels has to be a string, it is 1"),
 ])
-def test_a_fault_names_table_and_key(change: dict[str, Any], words: str) -> None:
+def test_a_wrong_value_is_refused_with_its_table_and_key(change: dict[str, Any],
+                                                         words: str) -> None:
     with pytest.raises(UsageError) as caught:
         schema.read(Example, {**LEAST, **change}, "here")
     assert str(caught.value).startswith(words) and "\n" not in str(caught.value)
@@ -190,7 +194,7 @@ def test_each_table_of_a_list_overrides_the_defaults() -> None:
     assert schema.read_tables(Example, {}, "net", "file") == ()
 
 
-def test_a_key_that_has_to_be_a_table_is_refused_otherwise() -> None:
+def test_a_key_that_has_to_be_a_table_and_is_none_is_refused() -> None:
     assert schema.table({}, "defaults", "file") == {}
     with pytest.raises(UsageError, match=r"file: defaults has to be a table, \[defaults\]"):
         schema.table({"defaults": [1]}, "defaults", "file")
@@ -205,18 +209,18 @@ def test_a_list_may_repeat_values_or_be_empty_only_where_its_reader_allows_it() 
 # Sysctls ------------------------------------------------------------------------------
 
 def sysctl_read(key: str, value: object, one_word: bool = False) -> dict[str, str]:
+    """The sysctls of a file that sets one. one_word: refuses several numbers."""
     return sysctls_of({"sysctls": {key: value}}, "here", one_word)
 
 
-def test_numbers_and_words_are_taken() -> None:
+def test_a_sysctl_may_have_numbers_and_words() -> None:
     for value in ("0", "-1", "1 2 3", "cubic", "0,5", "01234567-89abcdef-01234567-89abcdef"):
         assert sysctl_read("net.ipv4.tcp_sack", value) == {"net.ipv4.tcp_sack": value}
     assert sysctl_read("net.core.somaxconn", "128")
     assert sysctls_of({}, "here") == {}
 
 
-def test_each_setting_of_tcp_is_pinned_or_has_a_reason_why_not() -> None:
-    """And may be set otherwise."""
+def test_each_known_sysctl_of_tcp_is_pinned_or_has_a_reason_why_not() -> None:
     assert {*TCP_SYSCTLS, *UNPINNED} == KNOWN
     assert TCP_SYSCTLS.keys().isdisjoint(UNPINNED) and all(UNPINNED.values())
 
@@ -229,10 +233,10 @@ def test_a_sysctl_of_several_numbers_is_refused_where_one_word_is_needed() -> No
 
 # Published values and curves ----------------------------------------------------------
 
-def test_published_files_are_read_as_they_stand() -> None:
+def test_files_of_published_values_are_read() -> None:
     rtt = published.buckets("paper_figure5.csv", "RTT")
     assert len(rtt) == 8 and rtt[">3000"].absolute == 3387.37
-    assert {(each.error, each.error_points) for each in rtt.values()} == {(0, 0)}, "not stated"
+    assert {(bucket.error, bucket.error_points) for bucket in rtt.values()} == {(0, 0)}
     assert published.buckets("paper_figure6.csv")["56"].percent == 17.92
     assert published.buckets("paper_figure7.csv")["7"].responses_percent == 65.07
     assert len(published.fetches("zhao2019_raw.csv")) == 128
@@ -244,7 +248,8 @@ def test_published_files_are_read_as_they_stand() -> None:
     ("bucket,responses_percent,absolute_ms,percent\n1,2\n", "absolute_ms ''"),
     ("# only a comment\n", "has no column"),
 ])
-def test_a_damaged_published_file_is_named(tmp_path: Path, text: str, words: str) -> None:
+def test_a_damaged_file_of_published_values_is_refused_with_its_name(
+        tmp_path: Path, text: str, words: str) -> None:
     (tmp_path / "p.csv").write_text(text)
     with pytest.raises(UsageError, match=f"paper/p.csv: .*{words}"):
         published.buckets("p.csv", folder=tmp_path)
@@ -255,7 +260,7 @@ def test_a_damaged_published_file_is_named(tmp_path: Path, text: str, words: str
 
 
 @pytest.mark.parametrize("file", ["../README.md", "/etc/passwd", "..", "", "a\nb.csv"])
-def test_a_published_file_lies_in_paper(tmp_path: Path, file: str) -> None:
+def test_a_file_of_published_values_outside_paper_is_refused(tmp_path: Path, file: str) -> None:
     (tmp_path / "paper").mkdir()
     (tmp_path / "README.md").write_text("initcwnd,rtt_ms,bandwidth_kbps,total_s\n3,20,1000,1\n")
     for read in (published.buckets, published.fetches, published.source):
@@ -312,7 +317,7 @@ def test_a_curve_that_is_no_distribution_is_refused_with_the_reason(
         CdfCurve("somewhere", values, cdf)
 
 
-def test_a_bad_file_is_an_error_with_its_name(tmp_path: Path) -> None:
+def test_a_missing_or_damaged_file_of_a_curve_is_refused_with_its_name(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="paper_figure1_cdf.csv: cannot be read"):
         size_curve(folder=tmp_path)
     text = (PAPER / "paper_figure1_cdf.csv").read_text(encoding="utf-8")
@@ -330,15 +335,15 @@ def test_a_tail_is_continued_only_where_percentile_98_is_known() -> None:
 
 
 def test_a_tail_falls_as_the_percentiles_before_it_do() -> None:
-    """From 95 % at 10 to 99 % at 50 the rest falls as 1/x, and so it goes on, to nothing at 200."""
+    """The share above x falls as 1/x from 5 % at 10 to 1 % at 50, and on to nothing at 200."""
     values, cdf = (1.0, 10.0, 50.0, 60.0), (0.1, 0.95, 0.99, 1.0)
     made = CdfCurve("somewhere", values, cdf).continued(200.0)
     assert made.values[:3] == values[:3] and made.values[-1] == pytest.approx(200)
     assert made.cdf[:3] == cdf[:3] and made.cdf[-1] == pytest.approx(1.0) and len(made.cdf) == 35
-    at = made.values[18]
-    assert at == pytest.approx(50 * 2.0)  # half-way, as the points are spaced
-    left = 0.01 * (50 / at - 0.25) / (1 - 0.25)
-    assert made.cdf[18] == pytest.approx(1 - left)
+    halfway = made.values[18]
+    assert halfway == pytest.approx(50 * 2.0)  # points are spaced by factors
+    above = 0.01 * (50 / halfway - 50 / 200) / (1 - 50 / 200)
+    assert made.cdf[18] == pytest.approx(1 - above)
 
 
 def test_a_tail_needs_one_percentile_before_it_and_the_last_may_be_98() -> None:
@@ -347,7 +352,7 @@ def test_a_tail_needs_one_percentile_before_it_and_the_last_may_be_98() -> None:
 
 
 def test_the_curve_of_each_quantity_ends_at_its_own_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The two ends are the same number, as it happens."""
+    """Without the change here both limits are the same number."""
     monkeypatch.setattr(curves, "BANDWIDTH_ENDS_KBPS", (9.6, 20_000.0))
     ends = {quantity: network_curve(quantity, "AvgDC").values[-1]
             for quantity in ("rtt_ms", "bandwidth_kbps")}
@@ -373,13 +378,13 @@ def test_below_a_curve_there_is_nothing_and_beyond_it_its_last_share() -> None:
 
 
 def test_a_tail_is_the_same_on_every_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    """numpy's powers differ in the last place between processors; nobody's responses may."""
+    """numpy's powers differ in the last digit between processors. Drawn responses must not."""
     here = size_curve()
-    exact = numpy.geomspace
+    geomspace = numpy.geomspace
 
-    def elsewhere(*requested: float) -> object:
-        return numpy.nextafter(exact(*requested), numpy.inf)
+    def on_another_processor(*requested: float) -> object:
+        return numpy.nextafter(geomspace(*requested), numpy.inf)
 
-    monkeypatch.setattr(numpy, "geomspace", elsewhere)
-    there = size_curve()
-    assert (there.values, there.cdf) == (here.values, here.cdf)
+    monkeypatch.setattr(numpy, "geomspace", on_another_processor)
+    other = size_curve()
+    assert (other.values, other.cdf) == (here.values, here.cdf)

@@ -1,4 +1,4 @@
-"""Stored runs: their folders, what they were measured with, how long the next will take."""
+"""Stored runs: damaged files, facts on machine and project, and the expected time of a run."""
 
 from __future__ import annotations
 
@@ -37,11 +37,12 @@ from tests.programs.stored_commands import FACTS, packets
 
 pytestmark = pytest.mark.usefixtures("few_dots")
 DEEP = "[" * 100_000
+# Values that are not what a fact has to be.
 WRONG: list[Any] = [5, "x", [5], {"a": {"b": {}}}, True, [[[[[[[[[[1]]]]]]]]]], 1e400]
 
 
 def ended(main: Any, words: Sequence[str], capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
-    """The status, and what was printed to standard error but for what is no fault."""
+    """The exit status, and standard error without the notes on a missing seal."""
     status = main(words)
     return status, "".join(line for line in capsys.readouterr().err.splitlines(keepends=True)
                            if "run.json has no seal of" not in line)
@@ -91,7 +92,7 @@ def test_a_run_json_nested_too_deep_is_refused_in_one_line(
 
 
 def with_column(home: Path, column: str, value: str) -> None:
-    """Let all rows of a run have a value under a column, which it may lack so far."""
+    """Gives all rows of a run this value in a column, which is added where it is missing."""
     path = home / "trials.csv"
     head, *rows = csv.reader(path.read_text().splitlines())
     place = head.index(column) if column in head else len(head)
@@ -122,7 +123,7 @@ def test_a_stored_value_that_no_trial_can_have_is_refused_in_one_line(
 def test_stored_values_that_break_a_program_are_reported_in_one_line(
         tmp_path: Path, capsys: pytest.CaptureFixture[str],
         monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever code meets them: here a sum that none of its checks foresees."""
+    """Here they break it in the middle of drawing and comparing, behind all checks."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     home, _ = stored("zhao2019", tmp_path)
 
@@ -137,7 +138,7 @@ def test_stored_values_that_break_a_program_are_reported_in_one_line(
         compare_runs.run(parse(["--compare", str(home), str(home)]))
 
 
-def test_an_axis_has_ticks_for_all_that_a_record_may_hold() -> None:
+def test_an_axis_up_to_the_largest_number_of_a_record_has_two_to_ten_ticks() -> None:
     assert 2 <= len(even_ticks(0, LARGEST)) <= 10 and 2 <= len(even_ticks(0, 5 * LARGEST)) <= 10
 
 
@@ -146,45 +147,47 @@ def test_a_whole_run_json_is_read(tmp_path: Path) -> None:
     assert read_facts_file(home / "run.json", RUN) == known
 
 
-# What measured it ---------------------------------------------------------------------
+# Facts on project, machine and tools --------------------------------------------------
 
-def commit(folder: Path, *words: str) -> str:
+def git(folder: Path, *words: str) -> str:
+    """What git prints."""
     return subprocess.run(["git", "-C", str(folder), "-c", "user.name=a", "-c", "user.email=b",
                            *words], check=True, capture_output=True, text=True).stdout.strip()
 
 
 def test_a_runs_facts_have_the_projects_commit_and_whether_it_was_changed(tmp_path: Path) -> None:
-    commit(tmp_path, "init", "-q")
+    git(tmp_path, "init", "-q")
     (tmp_path / "file").write_text("one")
-    commit(tmp_path, "add", "file")
-    commit(tmp_path, "commit", "-qm", "first")
+    git(tmp_path, "add", "file")
+    git(tmp_path, "commit", "-qm", "first")
     (tmp_path / "untracked").write_text("")
-    os.utime(tmp_path / "file", (9, 9))  # git would note in its index that the content is the same
+    os.utime(tmp_path / "file", (9, 9))  # `git status` would refresh its index for this
     index = (tmp_path / ".git" / "index").read_bytes()
-    told = provenance.of_this_machine(tmp_path)["project"]
-    assert (tmp_path / ".git" / "index").read_bytes() == index, "after sudo it would be root's"
-    assert told == {"version": __version__, "commit": commit(tmp_path, "rev-parse", "HEAD"),
-                    "changed": False}
+    project = provenance.of_this_machine(tmp_path)["project"]
+    assert (tmp_path / ".git" / "index").read_bytes() == index, "under sudo root would own it"
+    assert project == {"version": __version__, "commit": git(tmp_path, "rev-parse", "HEAD"),
+                       "changed": False}
     (tmp_path / "file").write_text("two")
     assert provenance.of_this_machine(tmp_path)["project"]["changed"] is True
 
 
 def test_a_runs_facts_have_the_machine_and_its_tools(tmp_path: Path) -> None:
-    told = provenance.of_this_machine(tmp_path)
-    assert told["machine"] == {"kernel": platform.release(), "cpus": os.cpu_count(),
-                               "processor": provenance.processor(), "system": provenance.system()}
-    assert told["machine"]["system"] == platform.freedesktop_os_release()["PRETTY_NAME"]
-    assert told["machine"]["processor"] in Path("/proc/cpuinfo").read_text()
-    assert told["tools"]["python"] == ".".join(map(str, sys.version_info[:3]))
-    assert told["tools"]["curl"].startswith("curl ") and "\n" not in told["tools"]["curl"]
-    assert told["tools"]["iproute2"].startswith("ip utility, iproute2")
-    assert told["tools"]["openssl"].startswith("OpenSSL ")
-    there = shutil.which("nginx", path=f"{os.defpath}:/usr/sbin:/sbin")
-    assert told["tools"]["nginx"].startswith("nginx") == bool(there)
-    assert told["project"] == {"version": __version__, "commit": "", "changed": False}
+    facts = provenance.of_this_machine(tmp_path)
+    machine, tools = facts["machine"], facts["tools"]
+    assert machine == {"kernel": platform.release(), "cpus": os.cpu_count(),
+                       "processor": provenance.processor(), "system": provenance.system()}
+    assert machine["system"] == platform.freedesktop_os_release()["PRETTY_NAME"]
+    assert machine["processor"] in Path("/proc/cpuinfo").read_text()
+    assert tools["python"] == ".".join(map(str, sys.version_info[:3]))
+    assert tools["curl"].startswith("curl ") and "\n" not in tools["curl"]
+    assert tools["iproute2"].startswith("ip utility, iproute2")
+    assert tools["openssl"].startswith("OpenSSL ")
+    installed = shutil.which("nginx", path=f"{os.defpath}:/usr/sbin:/sbin")
+    assert tools["nginx"].startswith("nginx") == bool(installed)
+    assert facts["project"] == {"version": __version__, "commit": "", "changed": False}
 
 
-@pytest.mark.parametrize("said, told", [
+@pytest.mark.parametrize("printed, version", [
     ("echo nginx version: nginx/1.22.1; echo built by gcc; echo 'built with OpenSSL 3.0.11 19 Sep"
      " 2023 (running with OpenSSL 3.0.17 1 Jul 2025)'; echo --with-openssl",
      "nginx/1.22.1, OpenSSL 3.0.17 1 Jul 2025"),
@@ -193,16 +196,16 @@ def test_a_runs_facts_have_the_machine_and_its_tools(tmp_path: Path) -> None:
     ("echo nginx version: nginx/1.22.1", "nginx/1.22.1"), ("true", ""),
     ("echo 'nginx: error: a library is missing'; exit 127", "")])
 def test_a_runs_facts_have_nginx_and_the_library_that_it_runs_with(
-        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, told: str) -> None:
-    """On standard error; one that does not start is none."""
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch, printed: str, version: str) -> None:
+    """nginx prints its versions to standard error. An nginx that does not start has none."""
     (tmp_path / "nginx").write_text(
-        f"#!/bin/sh\nexec >&2\n[ $# = 1 ] && [ $1 = -V ] || exit 9\n{said}\n")
+        f"#!/bin/sh\nexec >&2\n[ $# = 1 ] && [ $1 = -V ] || exit 9\n{printed}\n")
     (tmp_path / "nginx").chmod(0o755)
     monkeypatch.setattr(os, "defpath", str(tmp_path))
-    assert provenance.nginx() == told
+    assert provenance.nginx() == version
 
 
-def test_only_a_command_that_succeeds_gives_its_first_line() -> None:
+def test_the_first_line_of_a_command_is_empty_unless_it_succeeds() -> None:
     assert provenance.first_line(["printf", " a b \nc\n"]) == "a b"
     assert provenance.first_line(["sh", "-c", "echo said; exit 3"]) == ""
     assert provenance.first_line(["no-such-command"]) == ""
@@ -218,7 +221,7 @@ def test_a_value_is_found_by_its_key_and_an_absent_file_has_none(tmp_path: Path,
     assert provenance.value_of(tmp_path / "none", "model name", ":") == ""
 
 
-# How long it takes --------------------------------------------------------------------
+# The expected time of a run -----------------------------------------------------------
 
 def study_of(name: str, **lists: Any) -> Any:
     return registry.study_of(scenario_file.find(name), Overrides(
@@ -226,13 +229,13 @@ def study_of(name: str, **lists: Any) -> Any:
 
 
 @pytest.mark.parametrize("client, guest_s", [("curl", 0.025), ("wget", 0.014), ("libcurl", 0.006)])
-def test_a_fetch_takes_its_programs_time_in_a_guest(client: str, guest_s: float) -> None:
+def test_the_time_of_a_fetch_in_a_guest_depends_on_its_client(client: str, guest_s: float) -> None:
     study = study_of("zhao2019")
     assert study.kind.guest_s(replace(study.trials[0], client=client)) == guest_s
 
 
-def test_the_expected_time_is_that_of_the_last_such_run(tmp_path: Path,
-                                                        monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_expected_time_of_a_run_is_what_the_last_run_of_its_scenario_took(
+        tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     study = study_of("ietf78_connections")
     count = len(study.trials)
     monkeypatch.setattr(expected, "KEPT", tmp_path)
@@ -254,22 +257,23 @@ def test_the_expected_time_is_that_of_the_last_such_run(tmp_path: Path,
     assert expected_time(half, "uml", 2, tmp_path).startswith(
         f"about {2100 * (count // 2) / count:.0f} s")
     monkeypatch.setattr(scenario_file, "names", list)
-    assert expected_time(study, "uml", 2, tmp_path).startswith("about 1 s"), "of a file or question"
+    # Of a user's file or a question, only a run of the same text counts.
+    assert expected_time(study, "uml", 2, tmp_path).startswith("about 1 s")
 
 
 @pytest.mark.parametrize("name", scenario_file.names())
-def test_a_fresh_clone_names_what_the_kept_run_took(name: str, tmp_path: Path) -> None:
+def test_the_expected_time_in_a_fresh_clone_is_that_of_the_run_in_docs_results(
+        name: str, tmp_path: Path) -> None:
     study = study_of(name)
     wall_s = json.loads((expected.KEPT / f"{name}.json").read_text())["facts"]["wall_s"]
     assert expected_time(study, "uml", 2, tmp_path).startswith(
         f"about {wall_s:.0f} s, as the run of docs/results took on ")
-    for others in (expected_time(study, "host", 2, tmp_path),
-                   expected_time(replace(study, whole=False), "uml", 2, tmp_path)):
-        assert others.startswith("unknown, since no such run")
+    for not_kept in (expected_time(study, "host", 2, tmp_path),
+                     expected_time(replace(study, whole=False), "uml", 2, tmp_path)):
+        assert not_kept.startswith("unknown, since no such run")
 
 
-def test_minutes_in_questions_are_those_of_the_kept_run() -> None:
-    """That follow a scenario's command there, as words."""
+def test_minutes_after_a_command_in_questions_are_those_of_the_run_in_docs_results() -> None:
     text = (PROJECT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
     promised = re.findall(r"\./run\.sh (\w+)(?: --full)?\n(?:(?!    \./run).*\n)*?"
                           r"(\w+) minutes?\. ", text)
