@@ -1,4 +1,4 @@
-"""Hosts: requests, sockets that wait, what TCP says of itself, and packets that are tapped."""
+"""Parts of a host: HTTP messages, waiting, tcp_info, and captures of packets."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from firstflight.testbed.worker.tls_streams import TlsStreams
     (b"POST /5 HTTP/1.1\r\nContent-Length: 3", ("POST", "/5", False)),
     (b"HEAD /5 HTTP/1.0", ("HEAD", "/5", True)),
     (b"GET /5 HTTP/1.0\r\nConnection: keep-alive", ("GET", "/5", False))])
-def test_a_request_says_whether_its_connection_ends(
+def test_a_request_is_read_with_whether_it_closes_its_connection(
         head: bytes, read: tuple[str, str, bool]) -> None:
     assert parse_request(head) == read
 
@@ -82,8 +82,8 @@ def test_a_responses_body_is_as_long_as_its_length_field() -> None:
 
 def test_an_unknown_path_is_answered_404_and_head_without_a_body() -> None:
     assert b"404 Not Found" in bytes(respond(("GET", "/x", False), None, 20, 0).payload)
-    asked_about = respond(("HEAD", "/9", False), parse_path("/9"), 20, 0)
-    assert len(asked_about.payload) == asked_about.header_bytes
+    of_head = respond(("HEAD", "/9", False), parse_path("/9"), 20, 0)
+    assert len(of_head.payload) == of_head.header_bytes
 
 
 @pytest.mark.parametrize("text", ["5", "5:", "a:1", "5:-1", "5:0", "2:1;1:1", "5..4/1:1",
@@ -94,6 +94,7 @@ def test_the_server_refuses_a_bad_schedule(text: str) -> None:
 
 def test_a_schedule_lets_each_write_out_at_its_time() -> None:
     def times(path: str) -> list[tuple[float, int]]:
+        """The ms of each write, and where it ends behind headers of 50 bytes."""
         wanted = parse_path(path)
         assert isinstance(wanted, PathSpec)
         return list(write_times(wanted, 50, 50 + wanted.body_bytes))
@@ -101,11 +102,12 @@ def test_a_schedule_lets_each_write_out_at_its_time() -> None:
     assert times("/100?burst=30&gap_ms=7") == [(0.0, 80), (7.0, 150)]
     assert times("/100?burst=300&gap_ms=7") == [(0.0, 150)]
     assert times("/100?at=0:30;5:70") == [(0.0, 80), (5.0, 150)]
-    assert times("/100?at=3:30;5:30") == [(0.0, 50), (3.0, 80), (5.0, 150)]  # the rest at the end
+    # The headers leave at once, and the bytes without a time with the last write.
+    assert times("/100?at=3:30;5:30") == [(0.0, 50), (3.0, 80), (5.0, 150)]
     assert times("/100?at=0:300") == [(0.0, 150)]
 
 
-def test_headers_are_as_long_as_their_writes() -> None:
+def test_headers_are_as_long_as_the_writes_that_a_path_requests() -> None:
     response = respond(("GET", "/9000", True), parse_path("/9000?head=17,38,37,2&until_close=1"),
                        20, 0)
     head, _, body = bytes(response.payload).partition(b"\r\n\r\n")
@@ -114,7 +116,7 @@ def test_headers_are_as_long_as_their_writes() -> None:
     assert tuple(response.cuts) == (17, 55, 92, 94)
 
 
-def test_a_path_that_asks_for_impossibly_short_headers_is_not_found() -> None:
+def test_a_path_that_requests_impossibly_short_headers_is_not_found() -> None:
     assert b"404 Not Found" in bytes(respond(("GET", "/9", True), parse_path("/9?head=17,2"), 20,
                                              0).payload)
 
@@ -131,7 +133,7 @@ def test_the_server_refuses_writes_of_no_size(text: str) -> None:
 
 # tcp_info -----------------------------------------------------------------------------
 
-# Offsets in struct tcp_info (include/uapi/linux/tcp.h), each field's own number there.
+# The offset of each field in struct tcp_info (include/uapi/linux/tcp.h).
 OFFSETS = {"congestion_state": 1, "flags": 7, "retransmission_timeout_us": 8, "mss": 16,
            "unacknowledged": 24, "selectively_acknowledged": 28, "lost": 32,
            "retransmitted_in_flight": 36, "rtt_us": 68, "slow_start_threshold": 76,
@@ -148,16 +150,16 @@ def connection() -> Iterator[socket.socket]:
             yield near
 
 
-def test_every_field_is_read_where_the_kernel_has_it() -> None:
+def test_every_field_of_tcp_info_is_read_at_its_offset() -> None:
     raw = bytearray(240)
-    for number, offset in enumerate(OFFSETS.values(), start=1):
+    for number, offset in enumerate(OFFSETS.values(), start=1):  # fields are 1, 2, 3, …
         raw[offset] = number
     assert TcpInfo.read(bytes(raw[:232]))._asdict() == {
         name: number for number, name in enumerate(OFFSETS, start=1)}
 
 
 def test_fields_that_an_older_kernel_lacks_are_0() -> None:
-    raw = bytearray(struct.pack("=I", 7) * 48)  # up to tcpi_delivered, as Linux 4.18 has it
+    raw = bytearray(struct.pack("=I", 7) * 48)  # Linux 4.18 ends with tcpi_delivered
     info = TcpInfo.read(bytes(raw))
     assert (info.congestion_window, info.sent_bytes, info.send_window_bytes) == (7, 0, 0)
 
@@ -188,6 +190,7 @@ def loop() -> Iterator[EventLoop]:
 
 
 def served() -> ServedConnection:
+    """A connection of a server, whose socket is not connected."""
     return ServedConnection(socket.socket(), ("", 0), TcpInfo.read(b""), 1, 0.0)
 
 
@@ -231,23 +234,24 @@ def test_work_of_closed_connections_does_not_end_a_wait(loop: EventLoop) -> None
 @pytest.mark.parametrize(("wait_ns", "waited"), [
     (-1, 0), (0, 0), (1, 1_002), (3_184_001, 3_188_186), (3_185_000, 3_188_186),
     (5_000_000, 5_005_001),
-    # 99 % of it, up to whole microseconds, and a thousandth; then the rest in the same way.
+    # A long wait has two steps: 99 % of it, then the rest. A step takes whole microseconds, a
+    # thousandth more, and a nanosecond.
     (361_633_000, 358_017_000 + 358_017 + 1 + 3_258_000 + 3_258 + 1)])
 def test_a_wait_is_as_late_as_an_undisturbed_select(wait_ns: int, waited: int) -> None:
     assert waited_ns(wait_ns) == waited
 
 
-# Many at a time ----------------------------------------------------------------------
+# Packets are read many at a time -----------------------------------------------------
 
-SO_TIMESTAMPNS = 35
+SO_TIMESTAMPNS = 35  # asm-generic/socket.h; Python has no name for it
 
 
 @pytest.fixture(name="pair")
 def fixture_pair() -> Iterator[tuple[socket.socket, socket.socket]]:
-    """A sender of datagrams, and a receiver who is told when each came.
+    """A sender of datagrams, and a receiver that gets the arrival time of each.
 
-    On one processor: each has a queue and a clock of its own for what came, and a sender that moves
-    to another one may be overtaken by itself.
+    The process stays on one processor. Each processor has a queue and a clock of its own, so
+    datagrams of a sender that moves between two might overtake each other.
     """
     processors = os.sched_getaffinity(0)
     os.sched_setaffinity(0, {min(processors)})
@@ -268,12 +272,11 @@ def test_all_waiting_packets_are_read_in_order(pair: tuple[socket.socket, socket
     before = time.time_ns()
     for data in sent:
         sender.send(data)
-    came = list(PacketBuffers(8).packets_of(receiver))
+    received = list(PacketBuffers(8).packets_of(receiver))
     after = time.time_ns()
-    assert [head for _, _, head in came] == [data[:SNAP_BYTES] for data in sent]
-    stamps = [seconds * 1_000_000_000 + nanoseconds for seconds, nanoseconds, _ in came]
-    # The stamps are the kernel's, of the clock of the day, which may be set meanwhile.
-    slack_ns = 1_000_000_000
+    assert [head for _, _, head in received] == [data[:SNAP_BYTES] for data in sent]
+    stamps = [seconds * 1_000_000_000 + nanoseconds for seconds, nanoseconds, _ in received]
+    slack_ns = 1_000_000_000  # the machine's clock may be adjusted between two readings
     assert stamps == sorted(stamps)
     assert all(before - slack_ns <= stamp <= after + slack_ns for stamp in stamps)
 
@@ -282,7 +285,7 @@ def test_a_packet_without_a_time_is_refused(pair: tuple[socket.socket, socket.so
     sender, receiver = pair
     batch = PacketBuffers(8)
     sender.send(b"x")
-    assert len(list(batch.packets_of(receiver))) == 1  # whose stamp is still in the buffer
+    assert len(list(batch.packets_of(receiver))) == 1  # its stamp stays in the buffer
     receiver.setsockopt(socket.SOL_SOCKET, SO_TIMESTAMPNS, 0)
     sender.send(b"x")
     with pytest.raises(OSError, match="without a time stamp"):
@@ -299,15 +302,16 @@ def test_reading_a_closed_socket_raises_an_error(pair: tuple[socket.socket, sock
 def test_a_capture_has_ip_packets_with_their_length_on_the_wire(
         pair: tuple[socket.socket, socket.socket]) -> None:
     sender, receiver = pair
-    head = bytes(12) + b"\x08\x00\x45\x00" + struct.pack(">H", 1500)
-    other = bytes(12) + b"\x86\xdd" + bytes(30)  # IPv6
+    ipv4 = bytes(12) + b"\x08\x00\x45\x00" + struct.pack(">H", 1500)  # says that it has 1500 bytes
+    ipv6 = bytes(12) + b"\x86\xdd" + bytes(30)
     arp = bytes(12) + b"\x08\x06" + bytes(28)
-    for packet in (head.ljust(300, b"\0"), other, head.ljust(60, b"\0"), arp):
+    for packet in (ipv4.ljust(300, b"\0"), ipv6, ipv4.ljust(60, b"\0"), arp):
         sender.send(packet)
-    tap = Tap.__new__(Tap)  # without an interface, which takes root
+    tap = Tap.__new__(Tap)  # __init__ would open an interface, for which only root has the right
     tap.socket, tap.batch = receiver, PacketBuffers(2)
     records = tap.records()
     assert len(records) == 3
+    # Each record has 16 bytes of head; from the eighth on stand the kept and the original length.
     saved = b"".join(records)
     assert struct.unpack_from("<II", saved, 8) == (SNAP_BYTES, 1514)
     assert struct.unpack_from("<II", saved, 16 + SNAP_BYTES + 8) == (60, 1514)
@@ -316,17 +320,17 @@ def test_a_capture_has_ip_packets_with_their_length_on_the_wire(
 
 
 def test_a_reader_of_streams_gets_whole_packets(pair: tuple[socket.socket, socket.socket]) -> None:
-    """Captures keep the headers only, as of other trials."""
+    """Captures keep the first SNAP_BYTES of a packet, with and without such a reader."""
     sender, receiver = pair
     packet = (bytes(12) + b"\x08\x00\x45\x00" + struct.pack(">H", 1500)).ljust(1514, b"x")
     arp = bytes(12) + b"\x08\x06" + bytes(28)
     tap = Tap.__new__(Tap)
     tap.socket, tap.batch, tap.whole = receiver, PacketBuffers(2), None
-    came: list[bytes] = []
+    added: list[bytes] = []
 
     class Streams(TlsStreams):
         def add(self, frame: bytes) -> None:
-            came.append(frame)
+            added.append(frame)
 
     saved: list[bytes] = []
     for streams in (None, Streams()):
@@ -335,22 +339,24 @@ def test_a_reader_of_streams_gets_whole_packets(pair: tuple[socket.socket, socke
         records = tap.records(streams)
         assert len(records) == 3
         saved.append(b"".join(records))
-    assert came == [packet, packet]
-    plain, whole = saved
-    assert len(plain) == len(whole) == 2 * (16 + SNAP_BYTES) + 16 + 42
-    assert plain[16:16 + SNAP_BYTES] == whole[16:16 + SNAP_BYTES] == packet[:SNAP_BYTES]
+    assert added == [packet, packet]
+    without_streams, with_streams = saved
+    assert len(without_streams) == len(with_streams) == 2 * (16 + SNAP_BYTES) + 16 + 42
+    for capture in saved:
+        assert capture[16:16 + SNAP_BYTES] == packet[:SNAP_BYTES]
 
 
-# The filter --------------------------------------------------------------------------
+# The filter of a sample of connections -----------------------------------------------
 
 CLIENTS, SERVER = ("10.0.0.1", "10.0.0.7"), "10.1.0.1"
+# Instructions of classic BPF: code, jump if true, jump if false, value.
 Program = list[tuple[int, int, int, int]]
 
 
 def run(program: Program, frame: bytes) -> int:
     """How many bytes of a frame a classic BPF program keeps (Documentation/networking/filter.rst).
 
-    A load beyond the frame ends it with 0.
+    A program that loads beyond the frame keeps none.
     """
     accumulator = index = place = 0
     while True:
@@ -378,7 +384,10 @@ def run(program: Program, frame: bytes) -> int:
 
 def frame(source: tuple[str, int], target: tuple[str, int], options: int = 0,
           kind: int = 0x0800) -> bytes:
-    """A TCP segment over IPv4 with so many bytes of IPv4's options."""
+    """A TCP segment between two (address, port). options: bytes of IPv4's options.
+
+    kind: the EtherType, IPv4 by default.
+    """
     tcp = dpkt.tcp.TCP(sport=source[1], dport=target[1], data=b"x" * 200)
     ip = dpkt.ip.IP(src=socket.inet_aton(source[0]), dst=socket.inet_aton(target[0]), p=6,
                     opts=bytes(options), data=tcp)
@@ -401,11 +410,12 @@ def test_a_sample_has_every_nth_port_of_the_chosen_clients(every: int, port: int
 
 def test_packets_that_are_no_http_of_the_sample_are_dropped() -> None:
     program = sample_filter(16, CLIENTS)
-    for other in (frame((CLIENTS[0], 4000), (SERVER, 80), kind=0x86DD),
-                  frame((CLIENTS[0], 4000), (SERVER, 80), kind=0x0806),
-                  frame((SERVER, 81), (CLIENTS[0], 4001)), b"", bytes(20)):
-        assert run(program, other) == 0
-    # A server's own port may be a multiple: it is the client's that counts.
+    ipv6 = frame((CLIENTS[0], 4000), (SERVER, 80), kind=0x86DD)
+    arp = frame((CLIENTS[0], 4000), (SERVER, 80), kind=0x0806)
+    other_port = frame((SERVER, 81), (CLIENTS[0], 4001))
+    for dropped in (ipv6, arp, other_port, b"", bytes(20)):
+        assert run(program, dropped) == 0
+    # 80 is a multiple of 16, too, but the client's port decides.
     assert run(program, frame((SERVER, 80), (CLIENTS[1], 4016))) == SNAP_BYTES
     assert run(program, frame((SERVER, 80), (CLIENTS[1], 4001))) == 0
 
@@ -418,17 +428,17 @@ def test_the_kernel_filters_as_the_emulated_program_does() -> None:
         for port in (4000, 4001, 4016):
             try:
                 ours.send(frame((CLIENTS[0], port), (SERVER, 80)))
-            except PermissionError:  # as a socket of this kind tells its sender
+            except PermissionError:  # how a UNIX socket reports a datagram that a filter dropped
                 assert port == 4001
-        heard = [theirs.recv(1000) for _ in range(2)]
+        received = [theirs.recv(1000) for _ in range(2)]
         with pytest.raises(BlockingIOError):
             theirs.recv(1000)
-    assert [dpkt.ethernet.Ethernet(each).ip.tcp.sport for each in heard] == [4000, 4016]
-    assert {len(each) for each in heard} == {SNAP_BYTES}
+    assert [dpkt.ethernet.Ethernet(packet).ip.tcp.sport for packet in received] == [4000, 4016]
+    assert {len(packet) for packet in received} == {SNAP_BYTES}
 
 
 class Recorded(Tap):
-    """A tap that has recorded these packets, without an interface, which takes root."""
+    """A tap that has recorded these packets. It opens no interface, for which it needs no root."""
 
     def __init__(self, packets: list[bytes]) -> None:
         self.packets = packets
@@ -440,9 +450,11 @@ class Recorded(Tap):
 def test_a_timer_is_readable_from_its_time_until_it_is_set_again() -> None:
     timer = Timer()
     try:
-        passed_ns = time.monotonic_ns()
-        for at_ns, is_readable in ((passed_ns, True), (passed_ns, True), (0, False), (0, False),
-                                   (passed_ns, True), (passed_ns + 3600 * 10**9, False)):
+        past_ns = time.monotonic_ns()
+        in_an_hour_ns = past_ns + 3600 * 10**9
+        # A time of 0 stops the timer.
+        for at_ns, is_readable in ((past_ns, True), (past_ns, True), (0, False), (0, False),
+                                   (past_ns, True), (in_an_hour_ns, False)):
             timer.set(at_ns)
             readable, _, _ = select.select([timer.fd], [], [], 0)
             assert bool(readable) == is_readable
@@ -450,8 +462,8 @@ def test_a_timer_is_readable_from_its_time_until_it_is_set_again() -> None:
         timer.close()
 
 
-def test_a_capture_begins_as_libpcap_has_it(tmp_path: Path) -> None:
-    """pcap-savefile(5): nanoseconds, version 2.4, Ethernet."""
+def test_a_capture_has_the_header_of_a_pcap_file(tmp_path: Path) -> None:
+    """pcap-savefile(5): times in nanoseconds, version 2.4, Ethernet."""
     capture = Capture(tmp_path / "a.pcap")
     capture.add([Recorded([struct.pack("<IIII", 5, 7, 3, 9) + b"abc"])])
     capture.close()
@@ -463,7 +475,7 @@ def test_a_capture_begins_as_libpcap_has_it(tmp_path: Path) -> None:
     assert HEADER[:8] == b"\x4d\x3c\xb2\xa1\x02\x00\x04\x00"
 
 
-def test_taps_are_appended_to_a_capture(tmp_path: Path) -> None:
+def test_packets_of_several_taps_are_appended_to_a_capture(tmp_path: Path) -> None:
     capture = Capture(tmp_path / "a.pcap")
     capture.add([Recorded([b"before"])])
     place = capture.add([Recorded([b"p", b"q"]), Recorded([b"rst"])])

@@ -1,4 +1,7 @@
-"""What a node's kernel is told and answers: settings, routes."""
+"""A host's kernel over netlink and /proc: links, routes, qdiscs, sysctls and offloads.
+
+Tests that change a network do it in a process with a network namespace of its own.
+"""
 
 from __future__ import annotations
 
@@ -33,7 +36,7 @@ MACS = ("02:00:00:00:00:01", "02:00:00:00:00:02")
 
 
 class Node:
-    """As Mininet's: a name, a process in its network, and its interfaces."""
+    """A host with the part of Mininet's interface that is used here."""
 
     def __init__(self) -> None:
         self.name, self.pid = "host", os.getpid()
@@ -43,7 +46,10 @@ class Node:
 
 
 def apart(task: Callable[[], Any]) -> Any:
-    """What a task returns in a process with a network of its own; None where there is none."""
+    """What a task returns in a process with a network of its own.
+
+    Skips the test where the machine does not allow such a process.
+    """
     reading, writing = os.pipe()
     child = os.fork()
     if not child:
@@ -51,35 +57,38 @@ def apart(task: Callable[[], Any]) -> Any:
             os.close(reading)
             libc = ctypes.CDLL(None)
             flags = CLONE_NEWNET | (0 if os.geteuid() == 0 else CLONE_NEWUSER)
-            told = None if libc.unshare(flags) else ("told", task())
+            answer = None if libc.unshare(flags) else ("returned", task())
         except BaseException as error:
-            told = ("failed", f"{type(error).__name__}: {error}")
+            answer = ("failed", f"{type(error).__name__}: {error}")
         with os.fdopen(writing, "wb") as pipe:
-            pickle.dump(told, pipe)
+            pickle.dump(answer, pipe)
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as pipe:
-        told = pickle.load(pipe)
+        answer = pickle.load(pipe)
     os.waitpid(child, 0)
-    if told is None:
+    if answer is None:
         pytest.skip("this machine lets a process have no network of its own")
-    assert told[0] == "told", told[1]
-    return told[1]
+    outcome, value = answer
+    assert outcome == "returned", value
+    return value
 
 
 def linked() -> tuple[Node, NodeKernel]:
-    """Two interfaces that are each other's end, up, with an address each."""
+    """A host with a veth pair: interfaces "one" and "two", up, with an address each."""
     node = Node()
-    of = NodeKernel(node)
-    of.change(links.pair("one", MACS[0], "two", MACS[1], node.pid))
-    for place, name in enumerate(("one", "two"), start=1):
-        of.change(links.address(name, of.index(name), f"10.0.{place}.1/24"),
-                  links.up(name, of.index(name)))
-    of.change(links.up("lo", of.index("lo")))
-    return node, of
+    node_kernel = NodeKernel(node)
+    node_kernel.change(links.pair("one", MACS[0], "two", MACS[1], node.pid))
+    for number, name in enumerate(("one", "two"), start=1):
+        index = node_kernel.index(name)
+        node_kernel.change(links.address(name, index, f"10.0.{number}.1/24"),
+                           links.up(name, index))
+    node_kernel.change(links.up("lo", node_kernel.index("lo")))
+    return node, node_kernel
 
 
 def refused(task: Callable[[], Any]) -> tuple[str, str]:
+    """The class and the message of the task's NetworkError, "" for none."""
     try:
         task()
     except NetworkError as error:
@@ -89,35 +98,42 @@ def refused(task: Callable[[], Any]) -> tuple[str, str]:
 
 # Links -------------------------------------------------------------------------------
 
-def build() -> dict[str, Any]:
-    node, of = linked()
+def change_links() -> dict[str, Any]:
+    """Creates links, joins one to a bridge, removes them, and returns what was seen meanwhile."""
+    _, node_kernel = linked()
     before = sorted(name for _, name in socket.if_nameindex())
-    numbers = [of.index(name) == socket.if_nametoindex(name) for name in ("one", "two", "lo")]
-    of.change(links.bridge("switch"))
-    switch = of.index("switch")
-    of.change(links.into_bridge("two", of.index("two"), switch), links.up("switch", switch))
+    are_indices_right = [node_kernel.index(name) == socket.if_nametoindex(name)
+                         for name in ("one", "two", "lo")]
+
+    node_kernel.change(links.bridge("switch"))
+    switch = node_kernel.index("switch")
+    node_kernel.change(links.into_bridge("two", node_kernel.index("two"), switch),
+                       links.up("switch", switch))
     with_bridge = sorted(name for _, name in socket.if_nameindex())
     with socket.create_server(("10.0.1.1", 80)) as server, \
             socket.create_connection(server.getsockname()) as client:
-        talked = client.getpeername()
-    of.change(links.removal("one", of.index("one")), links.removal("switch", switch))
+        connected_to = client.getpeername()
+
+    node_kernel.change(links.removal("one", node_kernel.index("one")),
+                       links.removal("switch", switch))
     after = [name for _, name in socket.if_nameindex()]
-    again = refused(lambda: of.change(links.removal("one", 12345)))
-    of.close()
-    closed = refused(lambda: of.change(links.bridge("late")))
-    return {"before": before, "numbers": numbers, "with_bridge": with_bridge, "talked": talked,
-            "after": after, "again": again, "closed": closed}
+    removed_twice = refused(lambda: node_kernel.change(links.removal("one", 12345)))
+    node_kernel.close()
+    closed = refused(lambda: node_kernel.change(links.bridge("late")))
+    return {"before": before, "are_indices_right": are_indices_right, "with_bridge": with_bridge,
+            "connected_to": connected_to, "after": after, "removed_twice": removed_twice,
+            "closed": closed}
 
 
-def test_links_are_made_joined_and_removed() -> None:
-    told = apart(build)
-    assert told["before"] == ["lo", "one", "two"] and told["numbers"] == [True] * 3
-    assert told["with_bridge"] == ["lo", "one", "switch", "two"]
-    assert told["talked"] == ("10.0.1.1", 80)
-    assert told["after"] == ["lo"], "the far end goes with it"
-    assert told["again"] == ("NetworkError", "host: the kernel refused 'ip link del one':"
-                             " No such device")
-    assert told["closed"] == ("NetworkError", "host: [Errno 9] Bad file descriptor")
+def test_links_are_created_joined_to_a_bridge_and_removed() -> None:
+    seen = apart(change_links)
+    assert seen["before"] == ["lo", "one", "two"] and seen["are_indices_right"] == [True] * 3
+    assert seen["with_bridge"] == ["lo", "one", "switch", "two"]
+    assert seen["connected_to"] == ("10.0.1.1", 80)
+    assert seen["after"] == ["lo"], "both ends of a veth pair are removed together"
+    assert seen["removed_twice"] == (
+        "NetworkError", "host: the kernel refused 'ip link del one': No such device")
+    assert seen["closed"] == ("NetworkError", "host: [Errno 9] Bad file descriptor")
 
 
 # Routes and neighbours ---------------------------------------------------------------
@@ -126,44 +142,47 @@ METRICS = {"initcwnd": 10, "initrwnd": 64, "advmss": 1400, "rto_min": 300, "quic
            "congctl": "reno"}
 
 
-def route() -> dict[str, Any]:
-    _, of = linked()
-    requested = Route("10.0.1.7", "one", METRICS)
-    of.install_routes(requested, Route("default", "two", {"initcwnd": 3}, via="10.0.2.254"))
-    of.install_routes(Route("10.0.1.7", "one", {**METRICS, "initcwnd": 20}))  # in its place
+def install_routes() -> dict[str, Any]:
+    """Installs routes and a neighbour, and returns what /proc and refusals say."""
+    _, node_kernel = linked()
+    node_kernel.install_routes(Route("10.0.1.7", "one", METRICS),
+                               Route("default", "two", {"initcwnd": 3}, via="10.0.2.254"))
+    # This one replaces the first.
+    node_kernel.install_routes(Route("10.0.1.7", "one", {**METRICS, "initcwnd": 20}))
     with open("/proc/self/net/route", encoding="ascii") as file:
-        lines = [line.split()[:3] for line in file][1:]
-    of.install_neighbours(Neighbour("10.0.1.7", "02:00:00:00:00:09", "one"))
+        routes = [line.split()[:3] for line in file][1:]
+    node_kernel.install_neighbours(Neighbour("10.0.1.7", "02:00:00:00:00:09", "one"))
     with open("/proc/self/net/arp", encoding="ascii") as file:
-        known = [line.split() for line in file][1:]
-    return {"lines": sorted(map(tuple, lines)), "known": known,
-            "nowhere": refused(lambda: of.install_routes(
+        neighbours = [line.split() for line in file][1:]
+    return {"routes": sorted(map(tuple, routes)), "neighbours": neighbours,
+            "unreachable": refused(lambda: node_kernel.install_routes(
                 Route("default", "one", {"initcwnd": 3}, via="192.0.2.1"))),
-            "congctl": refused(lambda: of.install_routes(
+            "unknown congctl": refused(lambda: node_kernel.install_routes(
                 Route("10.0.1.7", "one", {"congctl": "nosuch"})))}
 
 
 def test_routes_are_installed_and_read_back() -> None:
-    told = apart(route)
-    assert ("two", "00000000", "FE02000A") in told["lines"]
-    assert [line[1] for line in told["lines"]].count("0701000A") == 1
-    assert told["known"] == [["10.0.1.7", "0x1", "0x6", "02:00:00:00:00:09", "*", "one"]]
-    kind, words = told["nowhere"]
+    seen = apart(install_routes)
+    # Interface, destination and gateway, with addresses in hexadecimal, the last byte first.
+    assert ("two", "00000000", "FE02000A") in seen["routes"]
+    assert [destination for _, destination, _ in seen["routes"]].count("0701000A") == 1
+    assert seen["neighbours"] == [["10.0.1.7", "0x1", "0x6", "02:00:00:00:00:09", "*", "one"]]
+    kind, words = seen["unreachable"]
     assert kind == "NetworkError" and words.startswith(
         "host: the kernel refused 'ip route replace default via 192.0.2.1 dev one initcwnd 3':")
-    assert told["congctl"][0] == "NetworkError"
+    assert seen["unknown congctl"][0] == "NetworkError"
 
 
 def test_a_route_or_port_that_reads_back_differently_is_an_error(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    of = NodeKernel.__new__(NodeKernel)
-    of.name, of.kinds = "host", {}
-    monkeypatch.setattr(of, "index", lambda name: 7)
-    monkeypatch.setattr(of, "_ask", lambda said, question, body: [])
+    node_kernel = NodeKernel.__new__(NodeKernel)
+    node_kernel.name, node_kernel.kinds = "host", {}
+    monkeypatch.setattr(node_kernel, "index", lambda name: 7)
+    monkeypatch.setattr(node_kernel, "_ask", lambda said, question, body: [])  # nothing is there
     with pytest.raises(NetworkError, match="^the route to 10.0.1.7 has "):
-        of.install_routes(Route("10.0.1.7", "one", {"initcwnd": 10}))
+        node_kernel.install_routes(Route("10.0.1.7", "one", {"initcwnd": 10}))
     with pytest.raises(NetworkError, match="^one is not as requested: "):
-        of.install_ports(Port("one", (Netem(delay_ms=5.0),)))
+        node_kernel.install_ports(Port("one", (Netem(delay_ms=5.0),)))
 
 
 # Qdiscs ------------------------------------------------------------------------------
@@ -171,64 +190,74 @@ def test_a_route_or_port_that_reads_back_differently_is_an_error(
 FIFO, OTHER = Queue("pfifo", "limit 7", b"\7\0\0\0"), Queue("bfifo", "limit 7", b"\7\0\0\0")
 
 
-def qdisc() -> dict[str, Any]:
-    _, of = linked()
+def install_qdiscs() -> dict[str, Any]:
+    """Installs qdiscs one after the other, and returns the kinds that are there after each."""
+    _, node_kernel = linked()
 
     def kinds(name: str) -> list[str]:
-        return [each.kind for each in of.qdiscs(name)[name]]
-    found = {"none": kinds("one")}
-    of.install_ports(Port("one", (FIFO,)), Port("two", ()))
-    found |= {"fifo": kinds("one"), "beside": kinds("two")}
-    of.install_ports(Port("one", (FIFO,)))  # the same again
-    of.install_ports(Port("one", (OTHER,)))  # a kernel changes no kind: removed, then new
-    found["other"] = kinds("one")
-    of.install_ports(Port("one", ()))
-    found |= {"removed": kinds("one"), "forgotten": of.kinds["one"],
-              "lacks": refused(lambda: of.install_ports(
-                  Port("one", (Queue("nosuch", "limit 7"),))))}
-    return found
+        return [qdisc.kind for qdisc in node_kernel.qdiscs(name)[name]]
+
+    seen = {"at first": kinds("one")}
+    node_kernel.install_ports(Port("one", (FIFO,)), Port("two", ()))
+    seen |= {"fifo": kinds("one"), "other port": kinds("two")}
+    node_kernel.install_ports(Port("one", (FIFO,)))  # nothing changes
+    # A kernel cannot change the kind of a qdisc, so one is removed and another one installed.
+    node_kernel.install_ports(Port("one", (OTHER,)))
+    seen["other"] = kinds("one")
+    node_kernel.install_ports(Port("one", ()))
+    seen |= {"removed": kinds("one"), "noted": node_kernel.kinds["one"],
+             "unknown": refused(lambda: node_kernel.install_ports(
+                 Port("one", (Queue("nosuch", "limit 7"),))))}
+    return seen
 
 
 def test_qdiscs_are_installed_changed_and_removed() -> None:
-    told = apart(qdisc)
-    assert told["none"] == told["removed"] == told["beside"] and "pfifo" not in told["none"]
-    assert (told["fifo"], told["other"], told["forgotten"]) == (["pfifo"], ["bfifo"], ())
-    kind, words = told["lacks"]
+    seen = apart(install_qdiscs)
+    assert seen["at first"] == seen["removed"] == seen["other port"]
+    assert "pfifo" not in seen["at first"]
+    assert (seen["fifo"], seen["other"], seen["noted"]) == (["pfifo"], ["bfifo"], ())
+    kind, words = seen["unknown"]
     assert kind == "KernelLacks" and words.startswith(
         "this kernel has no such qdisc: tc qdisc replace dev one root")
 
 
 # Settings ----------------------------------------------------------------------------
 
-def settings() -> dict[str, Any]:
+def set_sysctls_and_offloads() -> dict[str, Any]:
+    """Sets sysctls, switches offloads off, and returns what the kernel has after that."""
     node, _ = linked()
-    name, wanted = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_sack"
-    found = {"pinned": kernel.pin_sysctls(node, {name: "0", "net.ipv4.tcp_nosuch": "1"},
-                                          {wanted: "0"}),
-             "lacks": refused(lambda: kernel.pin_sysctls(node, {}, {"net.ipv4.tcp_nosuch": "1"})),
-             "ipv6": "1"}
-    kernel.set_sysctls(node, {wanted: "1"})
+    pinned, requested = "net.ipv4.tcp_slow_start_after_idle", "net.ipv4.tcp_sack"
+    seen: dict[str, Any] = {
+        "pinned": kernel.pin_sysctls(node, {pinned: "0", "net.ipv4.tcp_nosuch": "1"},
+                                     {requested: "0"}),
+        "unknown": refused(lambda: kernel.pin_sysctls(node, {}, {"net.ipv4.tcp_nosuch": "1"}))}
+    kernel.set_sysctls(node, {requested: "1"})
     with open("/proc/sys/net/ipv4/tcp_sack", encoding="ascii") as file:
-        found["set"] = file.read().strip()
+        seen["set"] = file.read().strip()
+
     kernel.switch_offloads_off(node)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        found["on"] = [kernel.ethtool(any_socket, interface, command - 1)
-                       for interface in ("one", "two") for command in kernel.OFFLOADS.values()]
-        kernel.ethtool(any_socket, "one", kernel.OFFLOADS["generic-receive-offload"], 1)
-        found["again"] = kernel.ethtool(any_socket, "one",
-                                        kernel.OFFLOADS["generic-receive-offload"] - 1)
-    return found
+        # The command that reads an offload is the one before the command that sets it.
+        seen["offloads"] = [kernel.ethtool(any_socket, interface, command - 1)
+                            for interface in ("one", "two")
+                            for command in kernel.OFFLOADS.values()]
+        set_receive = kernel.OFFLOADS["generic-receive-offload"]
+        kernel.ethtool(any_socket, "one", set_receive, 1)
+        seen["switched on"] = kernel.ethtool(any_socket, "one", set_receive - 1)
+    return seen
 
 
 def test_sysctls_and_offloads_are_set_and_read_back() -> None:
-    told = apart(settings)
-    assert told["pinned"] == {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_sack": "0"}
-    assert told["lacks"] == (KernelLacks.__name__, "this kernel has no sysctl net.ipv4.tcp_nosuch")
-    assert told["set"] == "1" and told["on"] == [0] * 6 and told["again"] == 1
+    seen = apart(set_sysctls_and_offloads)
+    assert seen["pinned"] == {"net.ipv4.tcp_slow_start_after_idle": "0", "net.ipv4.tcp_sack": "0"}
+    assert seen["unknown"] == (KernelLacks.__name__,
+                               "this kernel has no sysctl net.ipv4.tcp_nosuch")
+    assert seen["set"] == "1"
+    assert seen["offloads"] == [0] * 6 and seen["switched on"] == 1
 
 
 def test_an_offload_that_stays_on_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What METHOD says is read back: qdiscs, routes (above), sysctls (below) and these."""
+    """METHOD says what is read back. Other tests here have its qdiscs, routes and sysctls."""
     text = " ".join((PROJECT / "docs" / "METHOD.md").read_text(encoding="utf-8").split())
     assert ("The qdiscs with each of their options, the routes, the sysctls and the offloads are"
             " read back from the kernel and compared. Addresses and neighbours are not") in text
@@ -241,7 +270,7 @@ def test_an_offload_that_stays_on_is_an_error(monkeypatch: pytest.MonkeyPatch) -
         kernel.switch_offloads_off(node)
 
 
-# All but the congestion control: which ones another network may have, the machine decides.
+# Without the congestion control: the machine decides which ones a network of its own may have.
 PINNED = {name: value for name, value in TCP_SYSCTLS.items()
           if name != kernel.CONGESTION_CONTROL}
 
@@ -251,7 +280,7 @@ def pinned() -> dict[str, str]:
 
 
 def test_every_pinned_sysctl_exists_and_takes_its_value() -> None:
-    """An older kernel lacks some, which are left out."""
+    """Sysctls that an older kernel lacks are left out."""
     here = {name: value for name, value in PINNED.items()
             if kernel.SYSCTLS.joinpath(*name.split(".")).exists()}
     assert len(here) > 40 and apart(pinned) == here
@@ -273,10 +302,11 @@ def test_advice_on_a_kernel_without_netem_fits_the_distribution(monkeypatch: pyt
     assert engine.netem_advice().startswith(advice)
 
 
-# Sysctls are written to their files, whatever they say -------------------------------
+# Sysctls are written to files, and their values are no commands ----------------------
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
+    """A folder in the place of /proc/sys, with two sysctls."""
     folder = tmp_path / "sys" / "net" / "ipv4"
     folder.mkdir(parents=True)
     for name in ("tcp_sack", "tcp_rmem"):
@@ -300,39 +330,36 @@ def test_a_sysctls_value_reaches_no_shell(root: Path, tmp_path: Path) -> None:
 
 
 def test_a_sysctl_that_reads_back_differently_is_an_error(root: Path) -> None:
-    (root / "net/ipv4/tcp_sack").write_text("1 2")  # longer than what is written: a rest stays
+    (root / "net/ipv4/tcp_sack").write_text("1 2")  # "0" overwrites its first character only
     with pytest.raises(NetworkError, match="here are not as requested: .*tcp_sack': '0 2'"):
         write_sysctls({"net.ipv4.tcp_sack": "0"}, "here", root)
 
 
 def test_a_sysctl_that_the_kernel_refuses_is_an_error_with_its_value() -> None:
-    """What a sysctl only tells; a user without root may write none at all."""
+    """kernel.ostype can only be read. A user who is not root may write no sysctl at all."""
     with pytest.raises(NetworkError, match="here cannot have kernel.ostype = 'x': "):
         write_sysctls({"kernel.ostype": "x"}, "here")
 
 
-# Routes -------------------------------------------------------------------------------
-
-# Links -------------------------------------------------------------------------------
+# Bytes of netlink for links ----------------------------------------------------------
 
 IFINFOMSG_BYTES = 16
 
 
-def test_an_address_comes_with_its_network() -> None:
+def test_the_request_for_an_address_has_the_length_of_its_network() -> None:
     words, _, body = links.address("h1-eth0", 5, "10.0.1.254/24")
     assert words == "ip address add 10.0.1.254/24 dev h1-eth0"
     assert struct.unpack_from("=BBBBI", body) == (2, 24, 0, 0, 5)
     assert attributes(body[8:])[2] == bytes([10, 0, 1, 254])
 
 
-def test_a_bridge_forwards_from_the_first_packet_on() -> None:
+def test_the_request_for_a_bridge_has_no_forward_delay() -> None:
     _, _, body = links.bridge("s1")
     data = attributes(attributes(attributes(body[IFINFOMSG_BYTES:])[18])[2])
     assert data == {1: bytes(4), 23: b"\0"}
 
 
-# Routes and neighbours ---------------------------------------------------------------
-
+# Bytes of netlink for routes and neighbours ------------------------------------------
 
 def test_every_client_of_the_dumbbell_has_its_window() -> None:
     assert [route.command for route in dumbbell_routes("server2", [3, 10], "cubic")] == [
@@ -341,7 +368,7 @@ def test_every_client_of_the_dumbbell_has_its_window() -> None:
 
 
 def answer(route: Route, interface: int = 7) -> bytes:
-    """As a kernel tells a route: what it was sent, and a table's number that is passed over."""
+    """A kernel's report of a route: the request, with the number of a table, which is ignored."""
     return route.request(interface) + attribute(15, struct.pack("=I", 254))
 
 
@@ -352,9 +379,9 @@ def test_a_route_with_other_metrics_than_requested_is_a_difference() -> None:
     assert route.differences([*others, answer(route)]) == []
     for metrics in ({"initcwnd": 4, "congctl": "cubic"}, {"initcwnd": 10, "congctl": "reno"},
                     {"initcwnd": 10}, {**route.metrics, "quickack": 1}, {}):
-        told = Route(route.to, route.interface, metrics)
-        assert route.differences([*others,
-                                  answer(told)]) == [f"{metrics}, requested {route.metrics}"]
+        reported = Route(route.to, route.interface, metrics)
+        assert route.differences([*others, answer(reported)]) == [
+            f"{metrics}, requested {route.metrics}"]
     (missing,) = route.differences(others)
     assert missing.startswith("nothing, requested")
 
@@ -363,7 +390,7 @@ def test_an_unknown_metric_is_named_by_its_number() -> None:
     assert parsed_metrics(attribute(9, struct.pack("=I", 5))) == {"9": 5}
 
 
-# What strace shows that ip (iproute2 6.1) sends for the words of `command` on interface 1.
+# Routes, and the bytes that ip (iproute2 6.1) sends for their commands on interface 1, by strace.
 SENT = [
     (Route("10.0.0.1", "lo", {"initcwnd": 10, "congctl": "cubic", "rto_min": 300}),
      "02200000fe03fd0100000000 080001000a000001 0800040001000000 28000800 08000b000a000000"
@@ -380,7 +407,7 @@ def test_routes_are_sent_over_netlink_as_ip_sends_them(route: Route, sent: str) 
     assert route.request(1).hex() == sent.replace(" ", "")
 
 
-def test_a_neighbour_is_sent_as_ip_would() -> None:
+def test_a_neighbour_is_sent_over_netlink_as_ip_sends_it() -> None:
     known = Neighbour("10.0.0.7", "00:11:22:33:44:55", "lo")
     assert known.command == "ip neigh replace 10.0.0.7 lladdr 00:11:22:33:44:55 dev lo"
     assert known.request(1).hex() == ("0200000001000000800000000800" "01000a0000070a000200"
@@ -388,7 +415,7 @@ def test_a_neighbour_is_sent_as_ip_would() -> None:
 
 
 def test_a_trial_sets_the_clients_receive_and_the_servers_send_buffer() -> None:
-    """What the scenario says of one stands."""
+    """A buffer that the scenario sets is kept."""
     rmem, wmem = "net.ipv4.tcp_rmem", "net.ipv4.tcp_wmem"
     job = {"buffers": {rmem: "1 2 3", wmem: "4 5 6"}, "sysctls": {"net.ipv4.tcp_frto": "0"}}
     assert sysctls_of({}, ()) == {"client": {}, "server": {}}

@@ -1,4 +1,4 @@
-"""Shaping: what tc and the kernel are told, and what they say of it."""
+"""Shaping: commands of tc, the bytes that the kernel gets, and how its answers are compared."""
 
 from __future__ import annotations
 
@@ -33,13 +33,13 @@ from tests.running import HANGS_S
 
 
 def numbers_of(options: bytes) -> dict[str, int]:
-    """Each parameter's value in the kernel's unit, by field."""
-    held = read_options(options)
-    return {parameter.name: getattr(held, parameter.option) for parameter in Netem().parameters}
+    """The value of each parameter of netem in the kernel's unit, by field."""
+    read = read_options(options)
+    return {parameter.name: getattr(read, parameter.option) for parameter in Netem().parameters}
 
 
-# For every parameter of netem: a value, tc's words for it, what a kernel counts for it,
-# and a value that is wrong.
+# For every parameter of netem: a value, tc's words for it, its number in the kernel's unit, and
+# another value, which has to be found as a difference.
 PARAMETERS: dict[str, tuple[float, str, int, float]] = {
     "delay_ms": (10.2, "delay 10200us", 159375, 10.21),
     "jitter_ms": (2.5, "2500us distribution normal", 39062, 2.6),
@@ -57,14 +57,14 @@ DUMBBELL = DumbbellLinks(
 
 
 def installed(port: Port, *others: Netem | Queue) -> list[InstalledQdisc]:
-    """As a kernel tells a port's qdiscs, if it took `others` instead."""
+    """A kernel's report of a port's qdiscs. others: what is installed in their place."""
     return [InstalledQdisc(3, number << 16, 0, qdisc.kind, qdisc.options)
             for number, qdisc in enumerate(others or port.qdiscs, start=1)]
 
 
-def test_every_parameter_of_netem_is_read_back_and_tested() -> None:
+def test_every_field_of_netem_is_a_parameter_and_has_a_row_of_this_test() -> None:
     names = [parameter.name for parameter in Netem().parameters]
-    assert names == [each.name for each in fields(Netem) if each.name != "seed"]
+    assert names == [field.name for field in fields(Netem) if field.name != "seed"]
     assert names == list(PARAMETERS), "PARAMETERS, in this file, needs a line for each"
 
 
@@ -77,9 +77,9 @@ def test_each_parameter_of_netem_is_requested_and_compared(name: str) -> None:
     assert list(requested.differences(requested.options)) == []
     (difference,) = replace(requested, **{name: wrong}).differences(requested.options)
     assert name in difference and f"{value:.3g}" in difference and f"{wrong:g}" in difference
-    # Asked for nothing, it is not to be there either.
-    (unasked,) = replace(requested, **{name: 0}).differences(requested.options)
-    assert name in unasked
+    # A parameter that was not requested must not be installed.
+    (unrequested,) = replace(requested, **{name: 0}).differences(requested.options)
+    assert name in unrequested
 
 
 def test_only_a_random_netem_has_a_seed() -> None:
@@ -120,20 +120,20 @@ def test_the_dumbbell_queues_at_the_router_and_delays_at_each_client() -> None:
             if isinstance(qdisc, Netem) and not qdisc.rate_kbps] == [3, 4]
 
 
-@pytest.mark.parametrize(("queue", "kinds", "said"), [
+@pytest.mark.parametrize(("queue", "kinds", "words"), [
     ("cake", ["cake"], "cake bandwidth 2000000bit raw flows memlimit 75700"),
     ("fq_codel", ["tbf", "fq_codel"], "fq_codel limit 50 noecn")])
 def test_each_queue_of_the_bottleneck_is_installed_and_compared(queue: str, kinds: list[str],
-                                                                said: str) -> None:
+                                                                words: str) -> None:
     port, _ = replace(DUMBBELL, qdisc=queue).router_ports()
     assert [qdisc.kind for qdisc in port.qdiscs] == kinds
-    assert port.commands[-1].endswith(said)
+    assert port.commands[-1].endswith(words)
     assert port.differences(reported(port)) == []
     assert port.differences(installed(port, Netem(rate_kbps=2000)))
 
 
-# As Linux 7.2 reports them of the bottleneck of DUMBBELL, and of the server's fq: the number of an
-# attribute, its name in firstflight/net/queues.py, its value.
+# What Linux 7.2 reports of the bottleneck of DUMBBELL and of the server's fq: by the number of an
+# attribute, its name in firstflight/net/queues.py, its value, and the bytes of the value.
 TBF = struct.pack("=BBHhHI12xIII", 0, 1, 0, 0, 0, 250_000, 1_000_000_000, 94_625, 0)
 REPORTED: dict[str, dict[int, tuple[str, int, int]]] = {
     "fq_codel": {1: ("target_us", 4999, 4), 2: ("limit", 50, 4), 3: ("interval_us", 99_999, 4),
@@ -155,7 +155,10 @@ PACED = Port(CLIENT_PORT, (Queue("fq", ""),))
 
 
 def reported(port: Port, changed: str = "", to: int | None = 7) -> list[InstalledQdisc]:
-    """A port's qdiscs as a kernel reports them; one option changed, or not reported for None."""
+    """A kernel's report of a port's qdiscs.
+
+    changed: an option that has the value `to`, or is not reported where `to` is None.
+    """
     rows = installed(port)
     for place, row in enumerate(rows):
         if row.kind == "tbf":
@@ -181,9 +184,10 @@ def test_each_option_of_another_queue_is_compared(kind: str, name: str) -> None:
     assert wrong.startswith(f"{kind} {name} 7, requested ")
     is_requested = name in dict(port.qdiscs[-1].requested)  # type: ignore[union-attr]
     lacking = port.differences(reported(port, name, to=None))
-    assert bool(lacking) == is_requested, "an older kernel does not report what is at its default"
+    assert bool(lacking) == is_requested, "an older kernel does not report options at defaults"
 
 
+# at: the offset of the value in struct tc_tbf_qopt.
 @pytest.mark.parametrize(("at", "value", "name"), [
     (8, 125_000, "rate"), (24, 1000, "limit_bytes"), (28, 94_623, "burst_ticks"), (32, 1600, "mtu"),
     (20, 1000, "peak_rate")])
@@ -202,6 +206,7 @@ def test_a_threshold_that_nobody_requested_is_a_difference() -> None:
     assert port.differences([bucket, marked]) == ["fq_codel ce_threshold_us 9, requested none"]
 
 
+# at: the offset of the value in netem's options, None for an attribute that is appended.
 @pytest.mark.parametrize(("at", "value", "name"), [
     (16, 5, "duplicate"), (None, attribute(3, struct.pack("=II", 9, 0)), "reorder"),
     (None, attribute(4, struct.pack("=II", 9, 0)), "corrupt"),
@@ -209,7 +214,8 @@ def test_a_threshold_that_nobody_requested_is_a_difference() -> None:
     (None, attribute(6, struct.pack("=IiIi", 0, 24, 0, 0)), "overhead"),
     (None, attribute(1, struct.pack("=III", 9, 0, 0)), "is_correlated"),
     (None, attribute(12, b"\1" * 40), "has_slots")])
-def test_netem_has_nothing_that_nobody_requested(at: int | None, value: Any, name: str) -> None:
+def test_an_option_of_netem_that_nobody_requested_is_a_difference(at: int | None, value: Any,
+                                                                  name: str) -> None:
     delayed = Netem(delay_ms=50.0)
     options = delayed.options
     changed = (options + value if at is None else
@@ -218,22 +224,22 @@ def test_netem_has_nothing_that_nobody_requested(at: int | None, value: Any, nam
     assert any(name in wrong for wrong in delayed.differences(changed))
 
 
-def test_random_numbers_have_the_requested_seed() -> None:
+def test_another_seed_than_the_requested_one_is_a_difference() -> None:
     lossy = Netem(loss_percent=1.0, seed=4)
     assert list(lossy.differences(replace(lossy, seed=5).options)) == ["seed 5, requested 4"]
-    without = replace(lossy, loss_percent=1.0, seed=0).options  # as kernels before 6.6 report it
-    assert list(lossy.differences(without)) == []
+    without_seed = replace(lossy, seed=0).options  # kernels before 6.6 report none
+    assert list(lossy.differences(without_seed)) == []
 
 
-def test_drops_of_the_queue_stand_apart_from_random_ones() -> None:
-    """The outer qdisc counts both."""
+def test_drops_are_counted_separately_for_the_queue_and_random_loss() -> None:
+    """The outer qdisc, which loses packets at random, counts the drops of the inner queue, too."""
     outer, inner = installed(star_ports(STAR)[0])
     assert dropped([replace(outer, drops=14), replace(inner, drops=9)]) == {
         "queue": 9, "random": 5}
     assert dropped([replace(outer, drops=4)]) == {"queue": 0, "random": 4}
 
 
-def test_the_counters_of_a_port_go_on_from_trial_to_trial() -> None:
+def test_drops_of_a_trial_are_the_counters_after_it_less_those_before() -> None:
     before = {CLIENT_PORT: {"queue": 9, "random": 5}, SERVER_PORT: {"queue": 1, "random": 0}}
     after = {CLIENT_PORT: {"queue": 12, "random": 5}, SERVER_PORT: {"queue": 1, "random": 0}}
     assert dropped_between(before, after) == {"to_client": {"queue": 3, "random": 0},
@@ -261,16 +267,18 @@ def test_htb_shapes_instead_of_netem_and_is_read_back() -> None:
     assert list(bucket.differences(HtbShaper(1000, 15000).class_options)) == [
         "htb burst 1875000, requested 1920000"]
     assert list(bucket.differences(b"")) == ["htb has no class, requested one"]
-    # A class comes with the options of its qdisc: packets go to it by default.
-    other = attribute(2, struct.pack("=5I", 0x30011, 10, 2, 0, 0))
-    assert list(bucket.differences(other + bucket.class_options)) == ["htb default 2, requested 1"]
-    assert list(bucket.differences(other)) == ["htb has no class, requested one"]
-    slower = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, 100_000)
-    halved = bucket.class_options[:16] + slower + bucket.class_options[28:]
-    assert list(bucket.differences(halved)) == ["htb ceiling 100000, requested 125000"]
+    # The options of the qdisc come before those of its class: here its default is class 2.
+    default_2 = attribute(2, struct.pack("=5I", 0x30011, 10, 2, 0, 0))
+    assert list(bucket.differences(default_2 + bucket.class_options)) == [
+        "htb default 2, requested 1"]
+    assert list(bucket.differences(default_2)) == ["htb has no class, requested one"]
+    # Bytes 16 to 28 of a class's options are its ceiling.
+    ceiling = struct.pack("=BBHhHI", 0, 1, 0, 0, 0, 100_000)
+    slower = bucket.class_options[:16] + ceiling + bucket.class_options[28:]
+    assert list(bucket.differences(slower)) == ["htb ceiling 100000, requested 125000"]
 
 
-def test_a_rate_of_htb_above_32_bits_is_read_whole() -> None:
+def test_a_rate_of_htb_of_more_than_32_bits_is_read() -> None:
     assert qdiscs.read_htb_class(HtbShaper(100_000_000, 15360).class_options).rate == 12_500_000_000
     with pytest.raises(ValueError, match="not options of a class"):
         qdiscs.read_htb_class(attribute(1, b"1234"))
@@ -280,22 +288,23 @@ def test_a_rate_of_htb_above_32_bits_is_read_whole() -> None:
     ({"loss_percent": 0.0}, False), ({}, True), ({"loss_percent": 0.0, "jitter_ms": 1.0}, True),
     *(({"loss_percent": 0.0, "qdisc": qdisc}, True) for qdisc in ("fq", "fq_codel", "cake")),
     ({"loss_percent": 0.0, "htb_burst_bytes": 1600}, True)])
-def test_qdiscs_that_remember_packets_are_made_anew_for_each_trial(
+def test_qdiscs_that_remember_packets_are_replaced_before_each_trial(
         changes: dict[str, float | str], remembers: bool) -> None:
-    """A queue that counts its drops, or a pacer's flows, would tell a trial of the one before."""
+    """A queue that remembers its drops, or a pacer its flows, would affect the next trial."""
     path = replace(STAR, down=replace(STAR.down, **changes))  # type: ignore[arg-type]
     assert shaping.remembers(path) == remembers
     assert all(qdisc.is_renewed for port in (*star_ports(path), server_interface(path))
                for qdisc in port.qdiscs if not isinstance(qdisc, Netem))
 
 
-# Queueing disciplines -----------------------------------------------------------------
+# Bytes of netlink for queueing disciplines --------------------------------------------
 
-# What strace shows that tc (iproute2 6.1) sends for the words of Port.commands on
-# interface 1, from the family on (but for the seed, which newer ones send).
+# The bytes that tc (iproute2 6.1) sends for Port.commands on interface 1, by strace, from the
+# address family on. The seed is what newer versions of tc send.
 NETEM = "0a0001006e6574656d000000"
 INNER = "0000000001000000 00000200 01000100 00000000"
 ROOT = "0000000001000000 00000100 ffffffff 00000000"
+# A qdisc, its number in its port, and the bytes.
 SENT: list[tuple[Netem | Queue, int, str]] = [
     (Netem(rate_kbps=56, limit_packets=20), 2, f"{INNER} {NETEM} 30000200"
      " 000000001400000000000000000000000000000000000000"
@@ -320,7 +329,7 @@ def test_qdiscs_are_sent_over_netlink_as_tc_sends_them(qdisc: Netem | Queue, num
     assert qdiscs.request(1, number, qdisc.kind, qdisc.options).hex() == sent.replace(" ", "")
 
 
-def test_jitter_brings_the_table_of_tc() -> None:
+def test_a_request_with_jitter_has_the_table_of_the_normal_distribution() -> None:
     delayed = Netem(delay_ms=50, jitter_ms=2.5, loss_percent=1.5, seed=3)
     head = bytes.fromhex("c2eb0b0040420f003d0ad7030000000000000000" "96980000")
     assert delayed.options.startswith(head + bytes.fromhex("0420020000806d910997919a"))
@@ -329,7 +338,7 @@ def test_jitter_brings_the_table_of_tc() -> None:
 
 
 def test_the_token_bucket_needs_no_table_of_rates() -> None:
-    """tc sends one, which kernels have not read since they know the link layer (Linux 3.8)."""
+    """tc sends a table, which kernels ignore since Linux 3.8, as they know the link layer."""
     bucket, _ = bottleneck_queue("fq_codel", 2000, 50)
     assert bucket.options.hex() == (
         "28000100" "0001000000000000" "90d00300" + "00" * 12 + "00ca9a3b" + "00" * 8
@@ -342,8 +351,8 @@ def test_the_token_bucket_needs_no_table_of_rates() -> None:
 def test_a_delay_is_read_back_as_it_was_sent(delay_ms: float) -> None:
     delayed = Netem(delay_ms=delay_ms)
     assert list(delayed.differences(delayed.options)) == []
-    told = numbers_of(delayed.options)["delay_ms"] * 64e-6
-    assert abs(told - delay_ms) < 0.0005 + 64e-6
+    sent_ms = numbers_of(delayed.options)["delay_ms"] * 64e-6  # the kernel's unit is 64 ns
+    assert abs(sent_ms - delay_ms) < 0.0005 + 64e-6
 
 
 def test_a_qdisc_is_read_with_its_counters() -> None:
@@ -362,16 +371,16 @@ def test_a_qdisc_is_read_with_its_counters() -> None:
         numbers_of(bytes(3))
 
 
-# The real kernel of this machine is asked --------------------------------------------
+# Netlink on this machine's kernel ----------------------------------------------------
 
 @pytest.fixture(name="kernel")
 def fixture_kernel() -> Iterator[Netlink]:
-    """Of this process's own namespace, which takes no root."""
+    """Netlink in this process's own network namespace, for which it needs no root."""
     kernel = Netlink.__new__(Netlink)
     kernel.indices, kernel.pid = {"lo": socket.if_nametoindex("lo")}, os.getpid()
     with socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE) as opened:
         kernel.socket = opened
-        for option in (10, 11):
+        for option in (10, 11):  # SOL_NETLINK's NETLINK_CAP_ACK and NETLINK_EXT_ACK
             opened.setsockopt(270, option, 1)
         yield kernel
 
@@ -392,7 +401,7 @@ def test_netlink_answers_questions_about_routes_and_qdiscs(kernel: Netlink) -> N
 
 
 def test_a_refused_request_is_named_and_leaves_no_answers_behind(kernel: Netlink) -> None:
-    """Messages that are too short to be routes: a kernel refuses them, whoever sends them."""
+    """A kernel refuses messages that are too short for a route, from root as well."""
     short = (links.RTM_NEWROUTE, b"\2\0\0\0")
     for requests in ([short], [short, short]):
         with pytest.raises(RequestRefused, match="Invalid argument|not permitted") as refused:
@@ -402,7 +411,7 @@ def test_a_refused_request_is_named_and_leaves_no_answers_behind(kernel: Netlink
     assert answers == kernel.ask([], links.RTM_GETROUTE, Route.question())
 
 
-def test_a_refused_question_is_named_as_the_last_request(kernel: Netlink) -> None:
+def test_a_refused_question_has_the_number_after_the_last_request(kernel: Netlink) -> None:
     with pytest.raises(RequestRefused) as refused:
         kernel.ask([], 0x3FF0, b"")
     assert refused.value.number == 0
@@ -410,7 +419,7 @@ def test_a_refused_question_is_named_as_the_last_request(kernel: Netlink) -> Non
 
 # netem's table of the normal distribution --------------------------------------------
 
-def test_the_table_of_jitter_is_searched_where_distributions_keep_it(
+def test_the_table_of_jitter_is_found_in_tcs_folder_of_any_machine(
         tmp_path: pathlib.Path) -> None:
     below = tmp_path / "some-machine" / "tc"
     below.mkdir(parents=True)
@@ -423,10 +432,10 @@ def test_the_table_of_jitter_is_searched_where_distributions_keep_it(
 # topo.py ------------------------------------------------------------------------------
 
 def test_mn_reads_the_topologies_without_their_folder_in_its_path(tmp_path: pathlib.Path) -> None:
-    """As mn executes a file of --custom: without __file__, and from any folder."""
+    """mn executes a file of --custom without __file__, and in any folder."""
     reads = ("import sys; name = sys.argv[1]; found = {}\n"
              "exec(compile(open(name).read(), name, 'exec'), found, found)\n"
              "print(*found['topos'])")
-    told = subprocess.run([sys.executable, "-c", reads, str(PROJECT / "topo.py")], cwd=tmp_path,
+    done = subprocess.run([sys.executable, "-c", reads, str(PROJECT / "topo.py")], cwd=tmp_path,
                           capture_output=True, text=True, timeout=HANGS_S, check=False)
-    assert told.stdout == "star dumbbell\n", told.stderr
+    assert done.stdout == "star dumbbell\n", done.stderr

@@ -1,4 +1,4 @@
-"""Systems of a guest, their memory, the servers of others, and a kernel's source."""
+"""Debian 13's programs for a guest, memory of guests, external servers, patches of a kernel."""
 
 from __future__ import annotations
 
@@ -31,6 +31,7 @@ from vtime.kernel import debian, trees
 from vtime.memory import MEMORY_MB, guests
 from vtime.uml import confining, guest_command
 
+# A trial in Debian 13, one in this machine's system, and a kernel that answers the second only.
 TRIAL = {"id": "t", "kind": "fetch", "network": {}, "system": system.NEWER}
 HERE = {"id": "h", "kind": "fetch", "network": {}}
 ANSWERS = """while read -r line; do case $line in *'"h"'*)
@@ -45,7 +46,7 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def made(cache: Path) -> Path:
-    """A small one, in the place of the real."""
+    """The folder of a system with one program, in the place of Debian 13."""
     root = system.folder()
     (root / "usr/bin").mkdir(parents=True)
     (root / "usr/bin/curl").write_text("a program")
@@ -55,6 +56,7 @@ def made(cache: Path) -> Path:
 
 
 def engine(tmp_path: Path) -> UmlEngine:
+    """An engine whose kernel is a shell script, ANSWERS."""
     kernel = tmp_path / "linux"
     kernel.write_text(f"#!/bin/sh\n{ANSWERS}\n")
     kernel.chmod(0o755)
@@ -68,7 +70,7 @@ def test_an_unpacked_system_passes_its_check(made: Path) -> None:
     assert system.shown_versions(system.check(made)) == {"curl": "8.14"}
 
 
-@pytest.mark.parametrize(("harm", "words"), [
+@pytest.mark.parametrize(("damage", "words"), [
     (lambda root: (root / "usr/bin/curl").write_text("another program"),
      "usr/bin/curl was changed"),
     (lambda root: (root / "usr/bin/curl").unlink(), "usr/bin/curl is gone"),
@@ -78,8 +80,8 @@ def test_an_unpacked_system_passes_its_check(made: Path) -> None:
     (lambda root: (root / system.CONTENTS).write_text("{}"), "files"),
     (lambda root: (root / system.CONTENTS).write_text("{"), "damaged")])
 def test_a_changed_system_is_refused_with_the_command_that_repairs_it(
-        made: Path, tmp_path: Path, harm: Callable[[Path], None], words: str) -> None:
-    harm(made)
+        made: Path, tmp_path: Path, damage: Callable[[Path], None], words: str) -> None:
+    damage(made)
     with pytest.raises(system.Damaged, match=words):
         system.check(made)
     with pytest.raises(EngineCannot, match=f"{words}.*; ./install.sh --with-pq builds it again"):
@@ -96,9 +98,10 @@ def test_a_change_that_keeps_size_and_time_shows_in_the_content(made: Path) -> N
         system.check_content(made)
 
 
-def test_trials_whose_system_is_not_here_are_skipped_and_the_others_run(tmp_path: Path) -> None:
-    seen = {each.trial_id: each.content
-            for each in engine(tmp_path).run([TRIAL, HERE], {}, tmp_path / "work")}
+def test_trials_whose_system_is_not_installed_are_skipped_and_the_others_run(tmp_path: Path
+                                                                             ) -> None:
+    seen = {observed.trial_id: observed.content
+            for observed in engine(tmp_path).run([TRIAL, HERE], {}, tmp_path / "work")}
     assert seen["t"] == {"skipped": "needs Debian 13's programs, which are not installed:"
                                     " ./install.sh --with-pq installs them"}
     assert seen["h"] == {"trial": "h"}
@@ -118,7 +121,7 @@ def test_a_guest_of_another_system_mounts_the_project_and_reads_that_system(
 
 
 @pytest.mark.skipif(bool(confine.lacking()), reason=f"lacks {confine.lacking()}")
-def test_a_confined_process_reads_that_system_and_not_what_lies_beside(tmp_path: Path) -> None:
+def test_a_confined_process_reads_its_system_and_no_folder_next_to_it(tmp_path: Path) -> None:
     for name in ("root", "beside", "own"):
         (tmp_path / name).mkdir()
         (tmp_path / name / "file").write_text("a secret")
@@ -135,14 +138,15 @@ def test_mirrors_are_those_of_apt_or_the_one_that_is_named(monkeypatch: pytest.M
     assert debian.mirrors() == [("trixie", "http://mirror.example/debian")]
     monkeypatch.delenv(debian.MIRROR)
 
-    def told(lines: str) -> None:
+    def let_apt_print(lines: str) -> None:
         monkeypatch.setattr(debian.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess(
             [], 0, stdout=lines))
-    told("Debian http://a/debian\nDebian http://a/debian\nDebian-Security http://a/security\n"
-         "Other http://b/\nnone\n")
+
+    let_apt_print("Debian http://a/debian\nDebian http://a/debian\n"
+                  "Debian-Security http://a/security\nOther http://b/\nnone\n")
     assert debian.mirrors() == [("trixie", "http://a/debian"),
                                 ("trixie-security", "http://a/security")]
-    told("Ubuntu http://b/\n")
+    let_apt_print("Ubuntu http://b/\n")
     with pytest.raises(debian.Cannot, match="FIRST_FLIGHT_DEBIAN_MIRROR=http"):
         debian.mirrors()
 
@@ -151,11 +155,11 @@ def test_apt_uses_folders_and_lists_of_its_own(tmp_path: Path,
                                                monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(debian.MIRROR, "http://mirror.example/debian")
     words = debian.apt(tmp_path)
-    told = subprocess.run([words[0].replace("get", "config"), "-c", words[2], "dump"],
-                          capture_output=True, text=True, check=True).stdout
-    assert f'Dir::State::status "{tmp_path}/status"' in told
-    assert f'Dir::Cache::archives "{tmp_path}/archives"' in told
-    assert 'APT::Update::Post-Invoke' not in told and 'DPkg::Post-Invoke' not in told
+    settings = subprocess.run([words[0].replace("get", "config"), "-c", words[2], "dump"],
+                              capture_output=True, text=True, check=True).stdout
+    assert f'Dir::State::status "{tmp_path}/status"' in settings
+    assert f'Dir::Cache::archives "{tmp_path}/archives"' in settings
+    assert 'APT::Update::Post-Invoke' not in settings and 'DPkg::Post-Invoke' not in settings
     assert f"signed-by={debian.KEYRING}" in (tmp_path / "sources.list").read_text()
 
 
@@ -164,9 +168,9 @@ def test_a_mirror_without_an_answer_is_reported_and_the_next_run_continues(
         capfd: pytest.CaptureFixture[str]) -> None:
     if not debian.KEYRING.exists():
         pytest.skip(f"{debian.KEYRING} is missing")
-    once = tmp_path / "apt.conf"
-    once.write_text('Acquire::Retries "0";')  # apt waits before it tries again
-    monkeypatch.setenv("APT_CONFIG", str(once))
+    no_retry = tmp_path / "apt.conf"
+    no_retry.write_text('Acquire::Retries "0";')  # apt waits before a retry
+    monkeypatch.setenv("APT_CONFIG", str(no_retry))
     monkeypatch.setenv(debian.MIRROR, "http://127.0.0.1:9/debian")
     assert debian.main(["make"]) == 4
     last = capfd.readouterr().err.splitlines()[-1]
@@ -191,7 +195,7 @@ def test_make_leaves_a_whole_system_untouched_and_remove_deletes_it(made: Path) 
     contents = made / system.CONTENTS
     before = contents.stat()
     assert debian.main(["make"]) == debian.main(["check"]) == 0
-    assert contents.stat().st_ino == before.st_ino  # which a file written anew does not keep
+    assert contents.stat().st_ino == before.st_ino  # a file that replaces it has another inode
     assert contents.stat().st_mtime_ns == before.st_mtime_ns
     assert debian.main(["remove"]) == 0 and not made.exists()
 
@@ -199,6 +203,7 @@ def test_make_leaves_a_whole_system_untouched_and_remove_deletes_it(made: Path) 
 # Memory -------------------------------------------------------------------------------
 
 def meminfo(folder: Path, available_mb: int) -> Path:
+    """A file as /proc/meminfo of a machine with so much memory available."""
     path = folder / "meminfo"
     path.write_text(f"MemTotal: 999999999 kB\nMemAvailable:   {available_mb * 1024} kB\n")
     return path
@@ -223,7 +228,7 @@ def test_the_default_is_a_guest_for_each_core_that_memory_allows(tmp_path: Path)
     assert guests(None, tmp_path / "none") == os.cpu_count() and guests(9, tmp_path / "none") == 9
 
 
-# Servers of others --------------------------------------------------------------------
+# External servers: nginx, and a user's own --------------------------------------------
 
 FILES = ChainFiles(Path("/c/chain.pem"), Path("/c/key.pem"), Path("/c/root.pem"))
 OWN = {"command": ["serve", "-p{p}", "{address}", "{chain}", "{key}"], "ready": "", "ca": "",
@@ -231,7 +236,7 @@ OWN = {"command": ["serve", "-p{p}", "{address}", "{chain}", "{key}"], "ready": 
 
 
 class HostHere:
-    """This machine in the place of a host: what is started runs in its network."""
+    """A host whose programs run in this machine's network."""
 
     pid = os.getpid()
 
@@ -241,13 +246,14 @@ class HostHere:
 
 
 def started(tmp_path: Path, code: str) -> Program:
+    """A program that runs this Python code."""
     host: Any = HostHere()
     return Program("it", host, [sys.executable, "-c", code], tmp_path / "log", tmp_path)
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="entering a network namespace takes root")
 def test_sockets_of_a_port_are_watched_with_their_initial_window() -> None:
-    """While nothing is acknowledged the window is the initial one of the kernel, 10 segments."""
+    """Before anything is acknowledged, the window is the kernel's initial one of 10 segments."""
     sockets = Sockets(os.getpid())
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
@@ -270,21 +276,21 @@ def test_sockets_of_a_port_are_watched_with_their_initial_window() -> None:
     assert last.mss > 88 and last.min_rtt_us > 0
 
 
-def test_a_watch_of_so_many_connections_asks_until_it_has_one_sample_of_each() -> None:
-    asked: list[int] = []
+def test_a_watch_looks_until_it_has_one_sample_of_each_connection() -> None:
+    ports: list[int] = []  # of each look
 
     class Opening:
-        """A port to which one more connection comes with each question."""
+        """A port that has one connection more at each look."""
 
         def open(self, port: int, known: Container[int]) -> list[SocketSample]:
-            asked.append(port)
+            ports.append(port)
             return [SocketSample(client, 0, 0, 10, 1448, 0, "cubic", 0, 0, False)
-                    for client in range(len(asked)) if client not in known]
+                    for client in range(len(ports)) if client not in known]
 
     opening: Any = Opening()
     watch = Watch(opening, 443, 0.1, 1000, first_only=True, connections=2)
     assert [watch.look() for _ in range(5)] == [0.1] * 5
-    assert asked == [443] * 2 and [sample.client_port for sample in watch.samples] == [0, 1]
+    assert ports == [443] * 2 and [sample.client_port for sample in watch.samples] == [0, 1]
 
 
 def test_the_configuration_of_nginx_has_what_a_trial_requests() -> None:
@@ -310,7 +316,7 @@ def test_nginx_has_a_server_for_the_hosts_of_each_certificate() -> None:
 
 
 def test_nginx_keeps_a_connection_for_each_object_of_a_page() -> None:
-    """Where they run out it closes idle ones, which a browser would use again."""
+    """If nginx had fewer it would close idle ones, which a browser wants to use again."""
     requested = nginx.Settings.of_trial("10.0.0.2", 8080, (), None, is_page=True)
     text = nginx.configuration(requested, Path("/f"), Path("/b"))
     (connections,) = re.findall(r"worker_connections (\d+);", text)
@@ -326,7 +332,7 @@ def test_where_nginx_is_missing_a_trial_is_skipped(monkeypatch: pytest.MonkeyPat
 
 
 def test_a_server_is_restarted_before_a_trial_with_other_sysctls() -> None:
-    """A connection has some of them as they were when its server began to listen."""
+    """Connections inherit some sysctls from the socket on which their server listens."""
     spec = ServerSpec("nginx", "the same", list, Path(), bool)
     others: Any = SimpleNamespace(running=None, settings=None, _nginx=lambda *_: spec)
     started = []
@@ -351,7 +357,7 @@ def test_a_trial_that_the_machine_lacks_a_program_for_is_skipped(tmp_path: Path)
     assert made._observe(bench, {"id": "t"}) == {"trial": "t", "skipped": "nginx is missing"}
 
 
-def test_a_command_of_ones_own_gets_its_port_and_certificate() -> None:
+def test_the_command_of_an_own_server_gets_its_port_and_certificate() -> None:
     *_, program, requested = own_command(OWN, 8443, FILES)
     assert Path(program).is_file()
     assert '"command": ["serve", "-p8443", "10.0.0.2", "/c/chain.pem", "/c/key.pem"]' in requested
@@ -362,7 +368,8 @@ def test_a_command_of_ones_own_gets_its_port_and_certificate() -> None:
 @pytest.mark.parametrize(("code", "says"), [
     ("import sys; sys.exit('broken')", "it has ended (status 1); it said: broken"),
     ("import os; os.kill(os.getpid(), 9)", "it has ended (killed by SIGKILL); it said nothing")])
-def test_a_program_that_ends_says_why(tmp_path: Path, code: str, says: str) -> None:
+def test_a_program_that_ends_early_is_reported_with_status_and_output(tmp_path: Path, code: str,
+                                                                      says: str) -> None:
     program = started(tmp_path, code)
     with pytest.raises(WorkerError) as told:
         program.wait_until(lambda: False, 8080)
@@ -387,14 +394,14 @@ def test_a_program_that_ignores_sigterm_is_killed_with_its_children(
 
 
 def runs(pid: int) -> bool:
-    """Whether a process is there, and no zombie."""
+    """Whether a process exists and is not a zombie."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().split()[2] != "Z"
     except OSError:
         return False
 
 
-# The source of a kernel under a name --------------------------------------------------
+# The source of a named kernel, and patches for it -------------------------------------
 
 PATCH = """\
 diff --git a/net/tcp.c b/net/tcp.c
@@ -438,23 +445,23 @@ def _source(tmp_path: Path) -> Path:
 
 
 def split(source: Path, patch: str) -> tuple[list[str], str, set[str]]:
-    """What is left out of a patch, the rest of it, and the files that were copied for it."""
+    """The files that are excluded from a patch, the rest of it, and the files copied for it."""
     to, written = source.parent / "changed", source.parent / "filtered"
     to.mkdir()
     (source.parent / "my.patch").write_text(patch)
-    left_out = trees.split(source.parent / "my.patch", source, to, written)
+    excluded = trees.split(source.parent / "my.patch", source, to, written)
     rest = written.read_text()
-    assert rest.count("\n") == patch.count("\n"), "each line has the number that it had"
-    return left_out, rest.lstrip("\n"), {str(path.relative_to(to)) for path in to.rglob("*.c")}
+    assert rest.count("\n") == patch.count("\n"), "the lines of the rest keep their numbers"
+    return excluded, rest.lstrip("\n"), {str(path.relative_to(to)) for path in to.rglob("*.c")}
 
 
-def test_a_patch_gets_the_files_that_it_changes(source: Path) -> None:
+def test_the_files_that_a_patch_changes_are_copied_for_it(source: Path) -> None:
     assert split(source, PATCH + NEW) == ([], PATCH + NEW, {"net/tcp.c"})
 
 
-def test_parts_of_a_patch_outside_the_guests_source_are_left_out(source: Path) -> None:
-    left_out, rest, _ = split(source, DOCUMENT + PATCH)
-    assert (left_out, rest) == (["Documentation/tcp.rst"], PATCH)
+def test_parts_of_a_patch_outside_the_guests_source_are_excluded(source: Path) -> None:
+    excluded, rest, _ = split(source, DOCUMENT + PATCH)
+    assert (excluded, rest) == (["Documentation/tcp.rst"], PATCH)
 
 
 @pytest.mark.parametrize("patch, why", [
@@ -521,9 +528,12 @@ CONTEXT = """\
      {"net/tcp.c", "net/udp.c", "net/new.c"}),
     (NEW.replace("+new", "+-- a/net/gone.c").replace("+1 @@", "+1,2 @@") + "+++ b/net/gone.c\n",
      {"net/tcp.c", "net/udp.c", "net/new.c"})])
-def test_every_patch_that_patch_applies_is_accepted(source: Path, patch: str,
-                                                    files: set[str]) -> None:
-    """New files by their date, context diffs, one of two names, mail, names with escapes."""
+def test_every_form_of_a_patch_that_patch_applies_is_accepted(source: Path, patch: str,
+                                                              files: set[str]) -> None:
+    """New files marked by a date, context diffs, one of two names, mail, names with escapes.
+
+    files: what the tree has after the patch.
+    """
     (source.parent / "changed").mkdir()
     (source.parent / "my.patch").write_text(patch, "utf-8", "surrogateescape")
     changed, tree = source.parent / "changed", source.parent / "tree"
@@ -534,15 +544,16 @@ def test_every_patch_that_patch_applies_is_accepted(source: Path, patch: str,
     tree.mkdir()
     trees.sync(source, changed, tree)
     assert {str(path.relative_to(tree)) for path in tree.rglob("*.c")} == files
-    made = [(tree / "net" / "tcp.c").read_text() == "one\n2\n", len(files) == 3]
-    assert any(made) and not all(made)
+    # A patch here either changes tcp.c or adds a file.
+    changes_tcp = (tree / "net" / "tcp.c").read_text() == "one\n2\n"
+    assert changes_tcp != (len(files) == 3)
 
 
 @pytest.mark.parametrize("patch, left", [
     (RENAMED, {"net/tcp2.c", "net/udp.c"}), (REMOVED, {"net/tcp.c"}),
     (RENAMED + REMOVED, {"net/tcp2.c"})])
-def test_a_file_that_a_patch_renames_or_removes_is_gone(source: Path, patch: str,
-                                                        left: set[str]) -> None:
+def test_a_file_that_a_patch_renames_or_removes_is_not_in_the_tree(source: Path, patch: str,
+                                                                   left: set[str]) -> None:
     assert split(source, patch)[:2] == ([], patch)
     changed, tree = source.parent / "changed", source.parent / "tree"
     subprocess.run(["patch", "-d", changed, "-p1", "--batch", "--forward", "-s",
@@ -553,7 +564,7 @@ def test_a_file_that_a_patch_renames_or_removes_is_gone(source: Path, patch: str
     assert (source / "net" / "tcp.c").exists() and (source / "net" / "udp.c").exists()
 
 
-def test_a_change_of_a_mode_alone_is_no_change(source: Path) -> None:
+def test_a_part_of_a_patch_that_only_changes_a_mode_is_ignored(source: Path) -> None:
     mode = "diff --git a/net/udp.c b/net/udp.c\nold mode 100644\nnew mode 100755\n"
     assert split(source, mode + PATCH) == ([], PATCH, {"net/tcp.c"})
 
@@ -569,8 +580,8 @@ def test_the_reason_of_a_failed_patch_names_file_and_line(output: str, why: str)
     assert trees.why(output).startswith(why)
 
 
-def test_only_what_changed_is_written_and_the_source_never(source: Path) -> None:
-    """Which make goes by: a file that is the same keeps its time, also after it was changed."""
+def test_sync_writes_only_files_of_the_tree_that_change_and_never_the_source(source: Path) -> None:
+    """make decides by a file's time, so an unchanged file keeps its time."""
     tree, changed, plain = source.parent / "tree", source.parent / "changed", source.parent / "none"
     for folder in (tree, changed / "net", plain):
         folder.mkdir(parents=True)

@@ -1,4 +1,4 @@
-"""The lengths of TLS records, from the packets of a server."""
+"""The lengths of TLS records, found in the packets of a server."""
 
 from __future__ import annotations
 
@@ -10,15 +10,17 @@ from firstflight.net.headers import ACK, SYN
 from firstflight.testbed import observations
 from firstflight.testbed.worker.tls_streams import TlsStreams
 
-FIRST = 2**32 - 300  # sequence numbers go over the end
-RECORDS = [127, 6, 1022, 1022, 64, 5]
+FIRST = 2**32 - 300  # the first sequence number: numbers wrap to 0 within the stream
+RECORDS = [127, 6, 1022, 1022, 64, 5]  # lengths with the head of 5 bytes
 SENT = b"".join(b"\x17\x03\x03" + struct.pack(">H", length - 5) + bytes(length - 5)
                 for length in RECORDS)
 
 
 def frame(start: int, payload: bytes = b"", source: int = 443, flags: int = ACK,
           port: int = 40000) -> bytes:
-    """A packet of a server, whose data begin so many bytes after the first; padded as on Ethernet.
+    """A packet of a server. start: where its payload begins in the stream, -1 for a SYN-ACK.
+
+    port: of the client. Ethernet pads short packets.
     """
     tcp = struct.pack(">HHIIBBHHH", source, port, (FIRST + 1 + start) % 2**32, 7, 8 << 4, flags,
                       500, 0, 0) + bytes(12)
@@ -27,30 +29,32 @@ def frame(start: int, payload: bytes = b"", source: int = 443, flags: int = ACK,
 
 
 def reported(*frames: bytes, syn_port: int = 443) -> list[tuple[int, list[tuple[int, int]]]]:
+    """The report on a SYN-ACK and these frames."""
     streams = TlsStreams()
-    for each in (frame(-1, flags=SYN | ACK, source=syn_port), *frames):
-        streams.add(each)
+    for added in (frame(-1, flags=SYN | ACK, source=syn_port), *frames):
+        streams.add(added)
     return streams.report()
 
 
 def cut(size: int) -> list[bytes]:
-    """All that was sent, in segments of a size."""
+    """The stream SENT in segments of this size."""
     return [frame(start, SENT[start:start + size]) for start in range(0, len(SENT), size)]
 
 
+# The report on SENT: the client's port, and runs of (length, count).
 WHOLE = [(40000, [(127, 1), (6, 1), (1022, 2), (64, 1), (5, 1)])]
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 130, 536, 1448, 5000])
-def test_records_are_found_however_they_are_cut(size: int) -> None:
-    """Headers that lie in two segments, records in several, several in one."""
+def test_records_are_found_in_segments_of_any_size(size: int) -> None:
+    """A record's head may lie in two segments, a record in several, and several records in one."""
     assert reported(*cut(size)) == WHOLE
 
 
 def test_retransmitted_bytes_of_a_record_count_once() -> None:
     segments = cut(100)
-    again = [frame(250, SENT[250:450]), *segments[:3]]  # of other lengths, too
-    assert reported(*segments[:4], *again, *segments[4:]) == WHOLE
+    retransmitted = [frame(250, SENT[250:450]), *segments[:3]]  # the first is cut differently
+    assert reported(*segments[:4], *retransmitted, *segments[4:]) == WHOLE
     assert reported(frame(-1, flags=SYN | ACK), *segments) == WHOLE
 
 
@@ -65,13 +69,13 @@ def test_segments_without_tls_or_from_the_client_have_no_records() -> None:
     assert reported(frame(0, SENT, source=80), syn_port=80) == []
 
 
-def test_records_are_read_per_connection_and_need_its_beginning() -> None:
+def test_a_connection_whose_beginning_was_not_captured_is_not_reported() -> None:
     assert reported(frame(0, SENT, port=40001), *cut(700)) == WHOLE
 
 
 @pytest.mark.parametrize("wrong", [[[1]], [[70_000, [[5, 1]]]], [[1, [[5]]]], [[1, [[5, -1]]]],
                                    [[1, [["5", 1]]]], [[1, 5]], 7])
-def test_a_report_is_read_by_its_schema(wrong: object) -> None:
+def test_a_malformed_report_of_records_is_refused(wrong: object) -> None:
     right = [[40000, [[127, 1], [1022, 2]]]]
     assert observations.OBSERVATION({"trial": "x", "records": right}, "")["records"] == right
     with pytest.raises(ValueError):

@@ -1,4 +1,4 @@
-"""The sender's and the receiver's rules that a transfer's length seldom shows, one by one."""
+"""Rules of the model's sender and receiver that seldom change the length of a transfer."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ CLOCK = Clock(phase_ns=0)
 
 @pytest.fixture
 def timer() -> LossTimer:
+    """The timer of a connection with one sample of the RTT, 100 ms: its timeout is 300 ms."""
     round_trip = RoundTrip()
     round_trip.sample(100_000, new_round=False)
     timer = LossTimer(CLOCK, round_trip, probes=True)
@@ -41,7 +42,8 @@ def receiver() -> Receiver:
                     buffers=RECEIVE_BUFFERS, unit=128)
 
 
-def test_a_duplicate_and_a_pending_acknowledgement_use_up_one_quick_one(receiver: Receiver) -> None:
+def test_two_acknowledgements_in_one_packet_use_one_quick_acknowledgement(receiver: Receiver
+                                                                          ) -> None:
     """tcp_dec_quickack_mode"""
     receiver.received = 1000
     receiver.receive_duplicate(0, Sent(500, pushed=False, retransmitted=1000), echo=0, sent_at=0)
@@ -72,22 +74,25 @@ def test_a_timeout_ends_hystarts_round(sender: Sender) -> None:
     (511, 0, 45), (512, 0, 22), (1023, 0, 22), (1024, 0, 11), (1536, 0, 5), (2048, 0, 2),
     (100_000, 0, 2), (100_000, 10_000_000, 6), (1536, 10_000_000, 12), (511, 10**9, 45),
     (100_000, 2_965_503, 2), (100_000, 4_448_256, 3)])
-def test_an_skb_holds_a_millisecond_and_more_on_short_paths(
+def test_an_skb_holds_a_millisecond_of_the_pacing_rate_and_more_on_short_paths(
         sender: Sender, least_us: int, pacing: int, segments: int) -> None:
-    """tcp_tso_autosize: 64 kB more, halved for every 512 µs of the least RTT."""
+    """tcp_tso_autosize adds 64 kB, halved for every 512 µs of the least RTT.
+
+    pacing: in bytes a second.
+    """
     sender.round_trip.least_us, sender.pacing = least_us, pacing
     assert sender.batch_segments() == segments
 
 
 def test_a_connection_without_any_answer_is_given_up(sender: Sender) -> None:
-    """Else a prediction that goes wrong would never end."""
+    """A prediction that goes wrong would otherwise never end."""
     sender.write(0, 3 * MSS, last=True)
     fired: list[int] = []
     while sender.timer.at is not None and len(fired) < 100:
         fired.append(sender.timer.at)
         sent = sender.expire(sender.timer.at)
     assert not sent
-    # After the probe a timeout, and those that follow within 924.6 s of it.
+    # The first is a probe. Timeouts follow until one comes 924.6 s after the first timeout.
     assert fired[-2] - fired[1] < 924_600 * MS <= fired[-1] - fired[1]
 
 
@@ -100,18 +105,18 @@ def test_an_acknowledgement_resets_the_give_up_timer(timer: LossTimer) -> None:
     timer.back_off(0)
     assert not timer.gives_up(924_599 * MS) and timer.gives_up(924_600 * MS)
     timer.back_off(500_000 * MS)
-    assert timer.gives_up(924_600 * MS), "from the first of a row"
+    assert timer.gives_up(924_600 * MS), "time counts from the first of successive timeouts"
     timer.note_acknowledged(600_000 * MS, packets=1)
     assert not timer.gives_up(924_600 * MS)
 
 
 # Windows: CUBIC, and the rules by which a window grows --------------------------------
 
-SLOW = 1e6  # bytes a second; a cushion of a millisecond
+SLOW = 1e6  # a pacing rate in bytes a second, at which HyStart's cushion is its largest, 1 ms
 
 
 def begun(window: int = 100, least_us: int = 100_000, acknowledged: int = 1) -> Cubic:
-    """Beyond slow start, since 0 ms."""
+    """CUBIC that has left slow start at 0 ms."""
     cubic = Cubic(threshold=2, least_us=least_us)
     cubic.grow(0, window, acknowledged)
     return cubic
@@ -125,7 +130,10 @@ def begun(window: int = 100, least_us: int = 100_000, acknowledged: int = 1) -> 
     (60 * 187, 159, 2)])
 def test_cubic_grows_no_slower_than_reno_would(acknowledged: int, friendly: int,
                                                per_segment: int) -> None:
-    """By a segment for every 15/8 windows: beta_scale. Never for fewer than two segments."""
+    """Reno's window grows by a segment for every 15/8 windows (beta_scale).
+
+    friendly: the window of Reno. per_segment: acknowledged segments for each of growth, 2 at least.
+    """
     cubic = begun(acknowledged=0)
     cubic._update(1, 100, acknowledged)
     cubic.updated_ms = -99
@@ -146,7 +154,10 @@ def test_a_timeout_resets_cubic_except_its_threshold() -> None:
 
 def round_of(cubic: Cubic, *samples_us: int, window: int = 16, start_us: int = 0,
              every_us: int = 3000) -> int:
-    """A round's acknowledgements, too far apart for a train; → the threshold."""
+    """The threshold after a round with these RTTs.
+
+    Acknowledgements come every_us apart, which is too far apart for HyStart's ACK train.
+    """
     for place, us in enumerate(samples_us):
         cubic.sample(start_us + place * every_us, us, window, 1000 * (start_us + 1) + place,
                      1000 * (start_us + 2), SLOW)
@@ -156,7 +167,7 @@ def round_of(cubic: Cubic, *samples_us: int, window: int = 16, start_us: int = 0
 @pytest.mark.parametrize("least_us, late_us", [
     (16_000, 4000), (32_000, 4000), (48_000, 6000), (128_000, 16_000), (800_000, 16_000)])
 def test_slow_start_ends_when_nine_samples_of_a_round_are_late(least_us: int, late_us: int) -> None:
-    """By an eighth of the least RTT, at least 4 ms, at most 16 ms."""
+    """A sample is late by an eighth of the least RTT, by 4 ms at least and 16 ms at most."""
     for more_us, ends in ((0, False), (1, True)):
         cubic = Cubic()
         round_of(cubic, least_us)
@@ -166,12 +177,10 @@ def test_slow_start_ends_when_nine_samples_of_a_round_are_late(least_us: int, la
         assert cubic.ended_at == (16 if ends else 0)
 
 
-# The window ---------------------------------------------------------------------------
-
-
+# The sender's window ------------------------------------------------------------------
 
 def made(**more: object) -> Sender:
-    """Initial window 10, RTT 100 ms: its timeout is 300 ms."""
+    """A sender with an initial window of 10, an RTT of 100 ms and a timeout of 300 ms."""
     return Sender(mss=MSS, window_end=500_000, clock=CLOCK, handshake_us=100_000, hystart=True,
                   **{"window": 10, **more})  # type: ignore[arg-type]
 
@@ -181,7 +190,10 @@ def made(**more: object) -> Sender:
     (301, False, 40, False), (5000, False, 40, False)])
 def test_a_window_is_halved_for_every_timeout_of_silence(idle_ms: int, restarts: bool,
                                                          window: int, noted: bool) -> None:
-    """tcp_cwnd_restart: down to the initial one; three quarters of it are remembered."""
+    """tcp_cwnd_restart halves it down to the initial window.
+
+    noted: whether three quarters of the window became the threshold.
+    """
     sender = made(restart_after_idle=restarts)
     sender.window, sender.cubic.threshold, sender.used = 40, 5, 7
     sender.sent, sender.last_sent_at = 1, 1000 * MS
@@ -192,7 +204,7 @@ def test_a_window_is_halved_for_every_timeout_of_silence(idle_ms: int, restarts:
 
 @pytest.mark.parametrize(("idle_ms", "epoch_ms"), [(250, 950), (800, 1200)])
 def test_cubics_epoch_moves_by_the_pause_but_not_beyond_now(idle_ms: int, epoch_ms: int) -> None:
-    """cubictcp_cwnd_event_tx_start: also where the window stays."""
+    """See cubictcp_cwnd_event_tx_start. The epoch moves even where the window stays."""
     sender = made(restart_after_idle=False)
     sender.sent, sender.last_sent_at = 1, (1200 - idle_ms) * MS
     sender.cubic.epoch_ms = 700
@@ -200,14 +212,14 @@ def test_cubics_epoch_moves_by_the_pause_but_not_beyond_now(idle_ms: int, epoch_
     assert (sender.cubic.epoch_ms, sender.window) == (epoch_ms, 10)
 
 
-def test_options_take_their_place_in_a_full_segment() -> None:
+def test_reserved_options_make_a_full_segment_shorter() -> None:
     sender = made()
     sender.reserved = 12
     assert sender.mss_now == MSS - 12
 
 
 def test_a_window_that_is_not_used_shrinks_once_a_timeout() -> None:
-    """tcp_cwnd_application_limited notes when (snd_cwnd_stamp)."""
+    """tcp_cwnd_application_limited notes the time in snd_cwnd_stamp."""
     sender = made()
     sender.window, sender.use = 40, WindowUse(False, 2)
     windows = []
@@ -217,8 +229,8 @@ def test_a_window_that_is_not_used_shrinks_once_a_timeout() -> None:
     assert windows == [25, 25, 17, 17, 13]
 
 
-def test_a_window_without_room_to_write_stays_for_another_timeout() -> None:
-    """SOCK_NOSPACE: what limits is the send buffer."""
+def test_a_window_does_not_shrink_while_the_send_buffer_limits() -> None:
+    """SOCK_NOSPACE is set then. The next timeout counts from that moment."""
     sender = made()
     sender.window, sender.use, sender.starved = 40, WindowUse(False, 2), True
     sender.note_use(4000 * MS, limited=False)
@@ -230,9 +242,8 @@ def test_a_window_without_room_to_write_stays_for_another_timeout() -> None:
 
 
 @pytest.mark.parametrize(("used", "window", "threshold"), [(12, 12, 8), (12, 13, 9), (3, 10, 8)])
-def test_a_window_that_was_used_up_leaves_the_threshold(used: int, window: int,
-                                                        threshold: int) -> None:
-    """Only one that shrinks remembers three quarters of itself."""
+def test_only_a_window_that_shrinks_leaves_three_quarters_of_itself_as_threshold(
+        used: int, window: int, threshold: int) -> None:
     sender = made()
     sender.window, sender.used, sender.cubic.threshold = window, used, 8
     sender.note_use(4000 * MS, limited=False)
@@ -242,7 +253,7 @@ def test_a_window_that_was_used_up_leaves_the_threshold(used: int, window: int,
 @pytest.mark.parametrize(("threshold", "percent"), [(1 << 30, 200), (22, 200), (21, 120), (5, 120)])
 def test_pacing_is_at_200_percent_below_half_the_threshold_and_at_120_above(
         threshold: int, percent: int) -> None:
-    """tcp_pacing_ss_ratio, tcp_pacing_ca_ratio: of the window each smoothed RTT."""
+    """Percent of a window for each smoothed RTT: tcp_pacing_ss_ratio, tcp_pacing_ca_ratio."""
     sender = made()
     sender.cubic.threshold = threshold
     sender._pace()
@@ -250,7 +261,7 @@ def test_pacing_is_at_200_percent_below_half_the_threshold_and_at_120_above(
 
 
 def test_a_timeout_keeps_three_quarters_of_the_window_as_threshold() -> None:
-    """tcp_current_ssthresh, for what is undone later; a larger one stays."""
+    """See tcp_current_ssthresh, which undoing the timeout needs. A larger threshold stays."""
     for threshold, kept in ((8, 30), (35, 35)):
         sender = made()
         sender.window, sender.cubic.threshold = 40, threshold
@@ -258,16 +269,16 @@ def test_a_timeout_keeps_three_quarters_of_the_window_as_threshold() -> None:
         assert sender.before_timeout == (40, kept)
 
 
-# The client's ------------------------------------------------------------------------
+# The client's receive window, and growth in congestion avoidance ----------------------
 
 @pytest.mark.parametrize(("clamp", "threshold", "at_once"), [
     (19_968, 19_968, True), (19_967, 19_968, False), (19_968, 19_841, True),
     (19_968, 19_840, False)])
 def test_a_receive_window_that_could_double_is_offered_at_once(clamp: int, threshold: int,
                                                                at_once: bool) -> None:
-    """tcp_cleanup_rbuf: no more than half of what may be is left, and twice that can be offered.
+    """tcp_cleanup_rbuf acknowledges at once where the offered window could be twice what is left.
 
-    9,984 bytes are left; windows are offered in units of 128 bytes, rounded up.
+    9,984 bytes are left. Windows are offered in units of 128 bytes, rounded up.
     """
     receiver = Receiver(initrwnd=44, mss=MSS, connected=0, handshake_us=100_000, clock=CLOCK,
                         buffers=RECEIVE_BUFFERS, unit=128)
@@ -278,10 +289,10 @@ def test_a_receive_window_that_could_double_is_offered_at_once(clamp: int, thres
 
 @pytest.mark.parametrize(("credit", "acknowledged", "grown", "left"), [
     (0, 9, 0, 9), (0, 10, 1, 0), (9, 1, 1, 0), (3, 25, 2, 8),
-    (14, 9, 1, 9), (14, 10, 2, 0)])  # credit that was gathered under a larger window
-def test_congestion_avoidance_grows_by_one_for_so_many_segments(
+    (14, 9, 1, 9), (14, 10, 2, 0)])  # credit from a time when the window was larger
+def test_congestion_avoidance_grows_by_one_for_ten_acknowledged_segments(
         credit: int, acknowledged: int, grown: int, left: int) -> None:
-    """tcp_cong_avoid_ai: what grew before leaves the number of segments as it was."""
+    """tcp_cong_avoid_ai with a window of 10. left: the credit afterwards."""
     assert additive_increase(10, credit, 10, acknowledged) == (10 + grown, left)
 
 
@@ -291,6 +302,7 @@ START = 1000 * MS
 
 
 def connected_receiver(rtt_us: int = 100_000, initrwnd: int = 44) -> Receiver:
+    """A receiver whose connection exists since START."""
     receiver = Receiver(initrwnd=initrwnd, mss=MSS, connected=START, handshake_us=rtt_us,
                         clock=CLOCK, buffers=RECEIVE_BUFFERS, unit=128)
     receiver.last_ms = CLOCK.jiffies(START)
@@ -298,7 +310,7 @@ def connected_receiver(rtt_us: int = 100_000, initrwnd: int = 44) -> Receiver:
 
 
 def data(receiver: Receiver, payload: int = MSS, at_ms: int = 1000, pushed: bool = False) -> bool:
-    """A segment arrives; whether it is acknowledged at once."""
+    """Lets a segment arrive. Returns whether it is acknowledged at once."""
     segment = Sent(payload, pushed)
     receiver.take(at_ms * MS, segment, echo=START, sent_at=0)
     return receiver.read(at_ms * MS, segment)
@@ -306,7 +318,7 @@ def data(receiver: Receiver, payload: int = MSS, at_ms: int = 1000, pushed: bool
 
 @pytest.mark.parametrize("initrwnd, quick", [(44, 16), (8, 10), (2, 2), (1, 2)])
 def test_the_first_acknowledgements_are_quick(initrwnd: int, quick: int) -> None:
-    """tcp_incr_quickack: half of the segments that the window has room for, at most 16."""
+    """tcp_incr_quickack: as many as half of the segments that the window holds, at most 16."""
     receiver = connected_receiver(initrwnd=initrwnd)
     assert data(receiver, payload=90)
     assert receiver.quick is not None and receiver.quick >> 1 << 1 == min(
@@ -314,8 +326,8 @@ def test_the_first_acknowledgements_are_quick(initrwnd: int, quick: int) -> None
     assert abs(receiver.quick - quick) <= 1
 
 
-def test_a_request_right_after_data_makes_acknowledgements_wait_for_a_ride() -> None:
-    """tcp_event_data_sent: within the timeout of acknowledgements."""
+def test_a_request_right_after_data_makes_the_receiver_interactive() -> None:
+    """tcp_event_data_sent: within the timeout of acknowledgements, which then wait for data."""
     for after_ms, interactive in ((39, True), (40, False)):
         receiver = connected_receiver()
         for _ in range(3):
@@ -329,16 +341,16 @@ def test_a_request_right_after_data_makes_acknowledgements_wait_for_a_ride() -> 
     assert not receiver.interactive  # before any data
 
 
-def test_an_acknowledgement_that_is_due_at_the_same_time_stays_in_its_slot() -> None:
-    """__mod_timer: 100 ms ahead slots are 8 ms wide, 50 ms ahead one."""
+def test_a_timer_that_is_set_again_for_the_same_time_stays_in_its_slot() -> None:
+    """__mod_timer: slots 100 ms ahead are 8 ms wide, and slots 50 ms ahead 1 ms."""
     receiver = Receiver(initrwnd=44, mss=MSS, connected=0, handshake_us=200_000, clock=CLOCK,
                         buffers=RECEIVE_BUFFERS, unit=128)
     receiver.ack_timeout_ms = 100
     assert receiver._delay(0)
-    set_for = receiver.timer_at
+    first_at = receiver.timer_at
     receiver.ack_timeout_ms = 50
     assert receiver._delay(50 * MS)
-    assert receiver.timer_at == set_for != CLOCK.expiry(50 * MS, receiver.timer_due)
+    assert receiver.timer_at == first_at != CLOCK.expiry(50 * MS, receiver.timer_due)
 
 
 def test_the_delayed_acknowledgement_waits_no_longer_than_the_timeout() -> None:
@@ -355,7 +367,7 @@ def test_the_unit_of_windows_follows_from_the_largest_possible_one() -> None:
     assert window_unit((4096, 4096)) == 128  # net.core.rmem_max
     assert receive_window(10, unit=4) == 14_600
     assert receive_window(10) % 128 == 0 and 0 <= receive_window(10) - 14_600 < 128
-    assert receive_window(500) == receive_window(44)  # half of the buffer
+    assert receive_window(500) == receive_window(44)  # half of the buffer is the limit
     assert receive_window(100, (1 << 20, 1 << 20), unit=1) == 65535  # net.ipv4.tcp_window_scaling=0
 
 
@@ -368,10 +380,12 @@ SECURE = transfer(rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000, initcwnd=10
                   secure=Secure(240, (1000, 564), 80, (255,), 622))
 
 
+# begin, end: the bytes of the stream that arrived together. upto: where the first call ends, 0 for
+# a call that reads all of them.
 @pytest.mark.parametrize(("begin", "end", "upto"), [
     (0, 1448, 5), (3, 1448, 5), (5, 1448, 0), (5, 1564, 0), (1448, 1700, 1564),
     (1564, 1819, 1569), (1819, 2441, 1824), (1824, 2441, 0), (2000, 3063, 2441), (2446, 3063, 0)])
-def test_the_first_call_reads_a_header_or_what_is_left_of_a_record(
+def test_the_first_call_reads_a_records_head_or_the_rest_of_a_record(
         begin: int, end: int, upto: int) -> None:
     assert ReadCalls(SECURE).first(begin, end) == upto
     assert ReadCalls(PLAIN).first(begin, end) == 0

@@ -1,4 +1,4 @@
-"""Traces on random networks: what is tampered with, and the check that refuses it."""
+"""Tampered traces on random networks, each with the check that refuses it."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from firstflight.study.traces import KIND
 from firstflight.workloads.trace.record import TraceRecord
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.verify import judge_trace
-from tests.golden.stored import read, write
+from tests.golden.stored import Packet, read, write
 from tests.golden.stored_trace import FOLDER, Observed, changed, seen, window_text
 
-CHANCE = FOLDER / "chance"
+CHANCE = FOLDER / "chance"  # the stored run
 SEED = 4  # of the stored run
 OBSERVED = json.loads((CHANCE / "observed.json").read_text(encoding="utf-8"))
 TRIALS = {trial.trace: trial for trial in KIND.study(
@@ -45,16 +45,18 @@ Change = Callable[[Stored], Stored]
 
 
 def load(name: str) -> Stored:
+    """The stored trace of this name, one of TRIALS."""
     trial = TRIALS[name]
     return Stored(trial, seen(trial, folder=CHANCE, **OBSERVED[trial.id]))
 
 
 def requested(**changes: Any) -> Change:
+    """Other parameters were requested."""
     return lambda stored: replace(stored, trial=replace(stored.trial, **changes))
 
 
-def said(side: str, **changes: Any) -> Change:
-    """The client reports something else of its fetch, or the server of its response."""
+def reported(side: str, **changes: Any) -> Change:
+    """The client reported other values ("fetches"), or the server ("responses")."""
     def change(stored: Stored) -> Stored:
         content = stored.observed.content
         (answer,) = content[side]
@@ -64,7 +66,7 @@ def said(side: str, **changes: Any) -> Change:
 
 
 def dropped(queue: int, random: int) -> Change:
-    """The queue to the client has other counters."""
+    """Other counts of drops towards the client were reported: by the queue, and at random."""
     def change(stored: Stored) -> Stored:
         content = stored.observed.content
         drops = {**content["drops"], "to_client": {"queue": queue, "random": random}}
@@ -74,7 +76,7 @@ def dropped(queue: int, random: int) -> Change:
 
 
 def sampled(row: int, column: str, by: int) -> Change:
-    """One sample of the window has another number. A row below 0 counts from the end."""
+    """One sample of the window has another value. row: its line, counted from the end below 0."""
     def change(stored: Stored) -> Stored:
         text = window_text(stored.trial.id, CHANCE)
         place = row if row > 0 else len(text.splitlines()) + row
@@ -84,7 +86,7 @@ def sampled(row: int, column: str, by: int) -> Change:
 
 
 def optioned(side: str, old: str, new: str, number: int = 1) -> Change:
-    """The first packets of a capture have other options."""
+    """TCP options, in hexadecimal, are replaced in the first number of places of a capture."""
     def change(stored: Stored) -> Stored:
         pcap = getattr(stored.observed, f"{side}_pcap")
         other = pcap.replace(bytes.fromhex(old), bytes.fromhex(new), number)
@@ -94,63 +96,72 @@ def optioned(side: str, old: str, new: str, number: int = 1) -> Change:
 
 
 def late(number: int, by_ns: int) -> Change:
-    """The server's data from this packet of it on left, and came, so much later."""
+    """The server's data leaves and arrives by_ns later, from this packet with data on."""
     def change(stored: Stored) -> Stored:
+        def identification(packet: Packet) -> bytes:
+            return packet.frame[18:20]  # IPv4's, which is the same in both captures
+
         packets = {side: read(getattr(stored.observed, f"{side}_pcap")[len(HEADER):])
                    for side in ("client", "server")}
-        moved = [packet.frame[18:20] for packet in packets["server"]
+        moved = [identification(packet) for packet in packets["server"]
                  if packet.to_client and packet.wire_bytes > HEADERS_BYTES][number:]
-        captures = {f"{side}_pcap": HEADER + write([
-            replace(packet, time_ns=packet.time_ns + by_ns)
-            if packet.to_client and packet.frame[18:20] in moved else packet
-            for packet in each]) for side, each in packets.items()}
+        captures = {}
+        for side, of_side in packets.items():
+            captures[f"{side}_pcap"] = HEADER + write([
+                replace(packet, time_ns=packet.time_ns + by_ns)
+                if packet.to_client and identification(packet) in moved else packet
+                for packet in of_side])
         return replace(stored, observed=replace(stored.observed, **captures))
     return change
 
 
+# Each: a stored trace, what is wrong with it, the change, and the check that refuses it.
 TAMPERINGS: list[tuple[str, str, Change, str]] = [
     (BURSTS, "another seed", requested(seed=1), "path"),
-    (BURSTS, "single losses", requested(loss_burst=1.0), "path"),
-    (BURSTS, "no loss", requested(loss_percent=0.0, loss_burst=1.0), "path"),
-    (BURSTS, "1 kbit/s more", requested(bandwidth_kbps=2001.0), "path"),
-    (BURSTS, "a shorter queue", requested(queue_packets=2), "path"),
-    (BURSTS, "a drop more", dropped(0, 2), "path"),
-    (BURSTS, "a drop by the queue in the place of one at random", dropped(1, 0), "path"),
-    (JITTER, "less jitter", requested(jitter_ms=1.5), "path"),
-    (JITTER, "no jitter", requested(jitter_ms=0.0), "path"),
+    (BURSTS, "single losses requested", requested(loss_burst=1.0), "path"),
+    (BURSTS, "no loss requested", requested(loss_percent=0.0, loss_burst=1.0), "path"),
+    (BURSTS, "1 kbit/s more requested", requested(bandwidth_kbps=2001.0), "path"),
+    (BURSTS, "a shorter queue requested", requested(queue_packets=2), "path"),
+    (BURSTS, "two random drops reported, one happened", dropped(0, 2), "path"),
+    (BURSTS, "a drop by the queue reported, one at random happened", dropped(1, 0), "path"),
+    (JITTER, "less jitter requested", requested(jitter_ms=1.5), "path"),
+    (JITTER, "no jitter requested", requested(jitter_ms=0.0), "path"),
     (JITTER, "another seed", requested(seed=1), "path"),
-    (JITTER, "longer segments", requested(mss=1000), "segment size"),
-    (JITTER, "longer segments, as the SYN has it", requested(mss=1000), "TCP options"),
-    (CAKE, "a fifo", requested(qdisc="fifo"), "path"),
-    (CAKE, "no drop", dropped(0, 0), "path"),
-    (CAKE, "RTT 4 µs longer", requested(rtt_ms=20.004), "path"),
-    (CAKE, "another receive window", requested(initrwnd=11), "TCP options"),
-    (FQ, "a faster uplink", requested(uplink_kbps=101.0), "path"),
-    *((name, "BBR in the place of Reno", said("responses", congestion_control="bbr"),
+    (JITTER, "longer segments than in the data requested", requested(mss=1000), "segment size"),
+    (JITTER, "longer segments than in the SYN requested", requested(mss=1000), "TCP options"),
+    (CAKE, "a fifo requested", requested(qdisc="fifo"), "path"),
+    (CAKE, "no drop reported", dropped(0, 0), "path"),
+    (CAKE, "an RTT longer by 4 µs requested", requested(rtt_ms=20.004), "path"),
+    (CAKE, "another receive window requested", requested(initrwnd=11), "TCP options"),
+    (FQ, "a faster uplink requested", requested(uplink_kbps=101.0), "path"),
+    *((name, "BBR instead of Reno", reported("responses", congestion_control="bbr"),
        "server's socket") for name in TRIALS),
-    *((name, "Nagle's algorithm that nobody requested", said("responses", has_nagle=True),
+    *((name, "Nagle's algorithm that nobody requested", reported("responses", has_nagle=True),
        "server's socket") for name in TRIALS),
-    *((name, "SO_MAX_PACING_RATE", said("responses", is_pacing_limited=True), "server's socket")
+    *((name, "SO_MAX_PACING_RATE", reported("responses", is_pacing_limited=True), "server's socket")
       for name in TRIALS),
-    (FQ, "tcp_reordering", said("responses", reordering=30), "server's socket"),
-    *((name, "its window at accept", said("responses", initial_window=9), "initial window")
-      for name in TRIALS),
-    *((name, "a longer request", said("responses", request_bytes=1329), "requests")
+    (FQ, "tcp_reordering", reported("responses", reordering=30), "server's socket"),
+    *((name, "another initial window reported", reported("responses", initial_window=9),
+       "initial window") for name in TRIALS),
+    *((name, "a longer request reported", reported("responses", request_bytes=1329), "requests")
       for name in TRIALS),
     *((name, "a server that pauses 3 ms", late(0, 3_000_000), "causes")
       for name in (BURSTS, JITTER, CAKE, FQ)),
     (CAKE, "a server that pauses 20 µs within its answer", late(9, 20_000), "causes"),
-    *((name, "its digest", said("fetches", sha256="0" * 64), "digest") for name in TRIALS),
-    *((name, "a byte less", said("fetches", size=9), "size") for name in TRIALS),
-    *((name, "no SACK", optioned("client", "0402", "0101"), "TCP options") for name in TRIALS),
-    *((name, "no SACK at the server, as a sysctl requests", requested(
+    *((name, "another digest of the response", reported("fetches", sha256="0" * 64), "digest")
+      for name in TRIALS),
+    *((name, "another size of the response", reported("fetches", size=9), "size")
+      for name in TRIALS),
+    *((name, "no SACK in the client's capture", optioned("client", "0402", "0101"), "TCP options")
+      for name in TRIALS),
+    *((name, "no SACK requested by a sysctl", requested(
         sysctls="net.ipv4.tcp_sack=0"), "TCP options") for name in TRIALS),
-    # Of the rules: before the first loss, and once the window was full again.
+    # The rules judge before the first loss, and again once the window has been full.
     (BURSTS, "a larger window before the loss", sampled(2, "cwnd", 1), "window"),
     (BURSTS, "a larger window at the end", sampled(-1, "cwnd", 1), "window"),
     (JITTER, "another threshold before the disorder", sampled(2, "ssthresh", -1), "window"),
 ]
-# What no rule judges, and says so.
+# Changes that no rule judges. They are counted as unjudged.
 UNJUDGED: list[tuple[str, str, Change]] = [
     (FQ, "a window of a sender that paces", sampled(4, "cwnd", 1)),
     (JITTER, "a window in a recovery", sampled(12, "cwnd", 1)),
