@@ -1,4 +1,4 @@
-"""Load scenarios: what is requested, what a sweep expands into, and what is refused."""
+"""Load scenarios: how they are read, what a sweep expands into, and what is refused."""
 
 from __future__ import annotations
 
@@ -42,6 +42,10 @@ FAR = {"population": [{"name": "far", "clients": [
 
 
 def made(tables: dict[str, Any] | None = None, **defaults: Any) -> LoadScenario:
+    """A scenario with a sweep named "only".
+
+    tables: its other tables. defaults: of [defaults], in place of DEFAULTS; None removes a key.
+    """
     return TABLES.read(ScenarioFile("made", "# c\n", {
         "kind": "load", "title": "t", "source": "s", "defaults": {
             key: value for key, value in {**DEFAULTS, **defaults}.items() if value is not None},
@@ -57,35 +61,39 @@ def expand(scenario: LoadScenario, overrides: Overrides, seed: int) -> list[Load
 
 
 def over(repeat: int | None = None, client: str | None = None, **lists: Any) -> Overrides:
+    """Flags with these lists of values."""
     return Overrides(lists, repeat, client)
 
 
 def figure(**changes: Any) -> dict[str, Any]:
+    """A table with one figure. changes: of its keys."""
     return {"figure": [{"name": "f", "title": "t", "kind": "gain", "sweep": "only",
                         "windows": ["3", "10"], "by": "load", **changes}]}
 
 
 def claim(**changes: Any) -> dict[str, Any]:
+    """Tables with one figure and a claim on it. changes: of the claim's keys."""
     return {**figure(), "claim": [{"figure": "f", "says": "s", "compares": ["3", "10"],
                                    "metric": "mean_ms", "expects": "less", **changes}]}
 
 
 def test_a_response_is_counted_with_all_its_headers() -> None:
-    # 50 042 bytes with HTTP's headers in 35 segments; SYN-ACK, two acknowledgements, a FIN in one.
+    # 50,042 bytes with HTTP's headers need 35 segments. The SYN-ACK has 74 bytes, and an
+    # acknowledgement and the FIN with one have 66.
     assert wire_bytes(50000) == 50042 + 35 * 66 + 74 + 2 * 66
     assert wire_bytes(1) == 38 + 1 + 66 + 74 + 2 * 66
 
 
 @pytest.mark.parametrize("file", FILES, ids=[file.name for file in FILES])
 def test_every_load_scenario_expands_to_trials_with_its_load(file: ScenarioFile) -> None:
-    made_ready = KIND.study(file)
-    trials = made_ready.trials
-    assert made_ready.whole and len({trial.id for trial in trials}) == len(trials)
+    study = KIND.study(file)
+    trials = study.trials
+    assert study.whole and len({trial.id for trial in trials}) == len(trials)
     for trial in trials[:6]:
         assert sum(host.share for host in trial.clients) == pytest.approx(1, abs=1e-4)
-        per_s = sum(traffic["arrivals_per_s"] * traffic["connections"]
-                    for traffic in trial.job()["traffic"])
-        assert per_s == pytest.approx(trial.responses_per_s, rel=1e-4)
+        responses_per_s = sum(traffic["arrivals_per_s"] * traffic["connections"]
+                              for traffic in trial.job()["traffic"])
+        assert responses_per_s == pytest.approx(trial.responses_per_s, rel=1e-4)
 
 
 def test_windows_of_a_repeat_share_their_seed_and_repeats_do_not() -> None:
@@ -105,9 +113,9 @@ def test_sizes_of_a_service_have_the_papers_mean() -> None:
 
 def test_a_mix_is_named_by_its_windows() -> None:
     assert (single(10).name, single(10).label, single(10).initcwnd) == ("10", "IW 10", 10)
-    even, uneven = (Window((MixPart(3, share), MixPart(10, 1 - share))) for share in (0.5, 0.9))
+    even = Window((MixPart(3, 0.5), MixPart(10, 0.5)))
     assert (even.name, even.label, even.initcwnd) == ("3+10", "mix of IW 3 and 10", 0)
-    assert replace(uneven, parts=(MixPart(3, 0.9), MixPart(10, 0.1))).name == "3*0.9+10*0.1"
+    assert Window((MixPart(3, 0.9), MixPart(10, 0.1))).name == "3*0.9+10*0.1"
 
 
 def test_a_mix_gives_every_window_its_share_of_every_client() -> None:
@@ -155,7 +163,8 @@ def test_impossible_sweeps_are_refused_in_one_line(wrong: dict[str, Any], words:
     (figure(kind="pie"), '[[figure]] "f": kind: unknown \'pie\''),
     (figure(sweep="onyl"), "sweep: unknown 'onyl' (did you mean 'only'?)"),
     (figure(windows=["3", "16"]), "windows: unknown '16'"),
-    (figure(windows=["3"]), "windows: a figure of kind \"gain\" compares at least 2, the baseline first"),
+    (figure(windows=["3"]),
+     'windows: a figure of kind "gain" compares at least 2, the baseline first'),
     (figure(by=""), "by: unknown ''"), (figure(by=None), "by"),
     ({"figure": [{key: value for key, value in figure()["figure"][0].items() if key != "by"}]},
      '"f": by is missing; known: load, response_bytes, queue_bdp, connections, variant, window'),
@@ -171,7 +180,7 @@ def test_impossible_sweeps_are_refused_in_one_line(wrong: dict[str, Any], words:
     (claim(where={"lod": [1]}), "where: unknown key 'lod'"),
     (claim(where=0.5), "where has to be a table like {load = [0.5]}"),
 ])
-def test_tables_that_do_not_fit_are_refused_by_name(tables: dict[str, Any], words: str) -> None:
+def test_invalid_tables_are_refused_by_name_and_key(tables: dict[str, Any], words: str) -> None:
     with pytest.raises(UsageError) as raised:
         made(tables)
     assert words in str(raised.value) and "\n" not in str(raised.value)
@@ -236,27 +245,27 @@ def test_a_queue_of_millions_is_refused() -> None:
         expand(made(queue_bdp=[100.0], bandwidth_kbps=10_000_000, rtt_ms=100_000), Overrides({}), 1)
 
 
-# What a scenario of kind load may not say, and how places on its axes are written -----
+# How values on axes are written -------------------------------------------------------
 
-@pytest.mark.parametrize("axis, value, place, with_name", [
+@pytest.mark.parametrize("axis, value, written, with_name", [
     ("response_bytes", 50_000, "50 kB", "response 50 kB"),
     ("response_bytes", 1500, "1.5 kB", "response 1.5 kB"),
     ("queue_bdp", 0.5, "0.5 BDP", "buffer 0.5 BDP"), ("load", 0.95, "0.95", "offered load 0.95"),
     ("connections", 4, "4", "connections at once 4"),
     ("variant", "cubic, droptail", "cubic, droptail", "cubic, droptail")])
-def test_a_value_on_an_axis_is_written_with_its_unit(axis: str, value: Any, place: str,
+def test_a_value_on_an_axis_is_written_with_its_unit(axis: str, value: Any, written: str,
                                                      with_name: str) -> None:
-    assert format_value(axis, value) == place
+    assert format_value(axis, value) == written
     assert format_named(axis, value) == with_name
     assert name_of(axis)
 
 
-# What may be said, beside what may not ---------------------------------------------------
+# Claims and figures that are accepted, and some that are refused -------------------------
 
 UNEVEN = [{"initcwnd": 3, "share": 0.9}, {"initcwnd": 10, "share": 0.1}]
 
 
-@pytest.mark.parametrize("changes, taken", [
+@pytest.mark.parametrize("changes, accepted", [
     ({"compares": ["3", "10 in 3*0.9+10*0.1"], "metric": "p999_ms"}, True),
     ({"compares": ["3 in 3*0.9+10*0.1", "10 in 3*0.9+10*0.1"]}, True),
     ({"compares": ["3", "16 in 3*0.9+10*0.1"]}, False), ({"compares": ["3 in 3", "10"]}, False),
@@ -266,10 +275,10 @@ UNEVEN = [{"initcwnd": 3, "share": 0.9}, {"initcwnd": 10, "share": 0.1}]
     ({"metric": "seen_initcwnd"}, False), ({"compares": ["3", "10", "3"]}, False),
     ({"compares": "310"}, False)])
 def test_a_claim_compares_windows_or_parts_of_a_mix_of_its_figure(changes: dict[str, Any],
-                                                                 taken: bool) -> None:
+                                                                 accepted: bool) -> None:
     tables = claim(**changes)
     tables["figure"][0].update(kind="mix", windows=["3", "10", "3*0.9+10*0.1"])
-    if taken:
+    if accepted:
         assert made(tables, mixes=[UNEVEN]).claims[0].metric == changes.get("metric", "mean_ms")
     else:
         with pytest.raises(UsageError, match='\\[\\[claim\\]\\] "s": (compares|metric)'):
@@ -284,7 +293,7 @@ def test_the_cells_of_a_claim_are_given_by_one_value_or_a_list(where: Any, read:
     assert made(claim()).claims[0].where == ()
 
 
-@pytest.mark.parametrize("changes, taken", [
+@pytest.mark.parametrize("changes, accepted", [
     ({"sweep": "only", "windows": ["3", "10"]}, True),
     ({"sweep": "only", "windows": ["3", "16"]}, False),
     ({"sweep": "other", "windows": ["3", "16"]}, True),
@@ -292,10 +301,10 @@ def test_the_cells_of_a_claim_are_given_by_one_value_or_a_list(where: Any, read:
     ({"sweep": ["only", "none"], "windows": ["3", "10"]}, False),
     ({"kind": "distribution", "by": "load"}, True), ({"kind": "hit", "down": "load"}, False),
     ({"down": "load", "by": "queue_bdp"}, True), ({"down": "size"}, False)])
-def test_a_figure_shows_windows_of_its_sweeps(changes: dict[str, Any], taken: bool) -> None:
+def test_a_figure_shows_windows_of_its_sweeps(changes: dict[str, Any], accepted: bool) -> None:
     tables = {**figure(**changes), "sweep": [{"name": "only"}, {"name": "other",
                                                                 "initcwnd": [3, 16]}]}
-    if taken:
+    if accepted:
         assert len(made(tables).figures) == 1
     else:
         with pytest.raises(UsageError, match='\\[\\[figure\\]\\] "f": (sweep|windows|down)'):
@@ -303,13 +312,13 @@ def test_a_figure_shows_windows_of_its_sweeps(changes: dict[str, Any], taken: bo
 
 
 def test_equal_trials_of_different_values_are_measured_once() -> None:
-    """The mean of sizes stands for every size that is asked for."""
+    """With a distribution of sizes, every requested size is replaced by its mean."""
     trials = expand(made(sizes="web_search", response_bytes=[5000, 9000], repeat=1), NOTHING, 1)
     assert [trial.window for trial in trials] == ["3", "10"]
     assert len({trial.response_bytes for trial in trials}) == 1
 
 
-def test_a_network_by_flags_is_that_of_every_client() -> None:
+def test_flags_for_the_network_replace_the_values_of_every_client() -> None:
     scenario = made(FAR, population="far", mixes=[UNEVEN])
     changed = apply(scenario, Overrides({"rtt_ms": [50], "bandwidth_kbps": [777],
                                          "loss_percent": [2]}, 3))
@@ -319,9 +328,9 @@ def test_a_network_by_flags_is_that_of_every_client() -> None:
     assert [(host.rtt_ms, host.bandwidth_kbps, host.loss_percent) for host in trial.clients] == [
         (50, 512, 2), (50, None, 2)]
     assert sweep.mixes
-    narrower = apply(scenario, Overrides({"initcwnd": [7]}))
-    assert narrower.sweeps[0].windows == (single(7),)
-    assert [host.rtt_ms for host in narrower.sweeps[0].hosts] == [300, 100]
+    one_window = apply(scenario, Overrides({"initcwnd": [7]}))
+    assert one_window.sweeps[0].windows == (single(7),)
+    assert [host.rtt_ms for host in one_window.sweeps[0].hosts] == [300, 100]
     assert apply(scenario, NOTHING) == scenario
 
 
@@ -345,7 +354,7 @@ def test_every_value_of_a_list_is_measured_with_every_window_and_seed(name: str)
     scenario = made(**{name: LISTS[name]}, mixes=[MIX], repeat=3)
     expanded = expand(scenario, NOTHING, 1)
     assert scenario.sweeps[0].count == len(expanded) == len({trial.id for trial in expanded}) == 18
-    # All windows of a seed after one another, all seeds of a value after one another.
+    # The windows of a seed follow each other, and so do the seeds of a value.
     assert [(getattr(trial, name), trial.repeat, trial.window) for trial in expanded] == [
         (value, repeat, window) for value in LISTS[name] for repeat in (1, 2, 3)
         for window in ("3", "10", "3+10")]
@@ -363,22 +372,22 @@ def test_a_guest_has_memory_for_thirty_hosts(defaults: dict[str, Any], hosts: in
             made(**defaults)
 
 
-@pytest.mark.parametrize(("share", "good"), [(0.5 + 9e-7, True), (0.5 - 9e-7, True),
-                                             (0.5 + 2e-6, False), (0.5 - 2e-6, False)])
-def test_shares_sum_to_one_but_for_rounding(share: float, good: bool) -> None:
-    wanted: dict[str, Any] = {"mixes": [[MIX[0], {"initcwnd": 10, "share": share}]]}
-    if good:
-        assert trials(**wanted)[-1].window == "3+10"
+@pytest.mark.parametrize(("share", "accepted"), [(0.5 + 9e-7, True), (0.5 - 9e-7, True),
+                                                 (0.5 + 2e-6, False), (0.5 - 2e-6, False)])
+def test_shares_have_to_sum_to_one_except_for_rounding(share: float, accepted: bool) -> None:
+    defaults: dict[str, Any] = {"mixes": [[MIX[0], {"initcwnd": 10, "share": share}]]}
+    if accepted:
+        assert trials(**defaults)[-1].window == "3+10"
     else:
         with pytest.raises(UsageError, match="sum to"):
-            made(**wanted)
+            made(**defaults)
 
 
 def test_a_load_may_have_no_mix() -> None:
     assert {trial.window for trial in trials(mixes=[])} == {"3", "10"}
 
 
-def test_a_number_in_place_of_a_list_is_refused_with_what_is_listed() -> None:
+def test_a_number_in_place_of_a_list_of_mixes_is_refused() -> None:
     with pytest.raises(UsageError, match="mixes: has to be a list of mixes, it is 5"):
         made(mixes=5)
 
@@ -389,11 +398,11 @@ def test_a_run_without_time_between_warmup_and_cooldown_is_refused() -> None:
     assert trials(duration_s=51)[0].counted_span_s == 1
 
 
-def test_sizes_of_a_distribution_are_drawn_at_even_steps() -> None:
+def test_a_distribution_of_sizes_has_the_mean_of_its_quantiles() -> None:
     points = ((0.0, 100.0), (0.5, 200.0), (0.5, 400.0), (1.0, 800.0))
     assert mean_bytes(points) == pytest.approx((150 + 600) / 2, abs=0.01)
     assert mean_bytes(((1.0, 77.0),)) == 77 and mean_bytes(((0.0, 0.2), (1.0, 0.2))) == 1
-    # Of one segment each, all with the same headers but for the digit of a length.
+    # Each size is one segment with the same headers, as all lengths have three digits.
     assert mean_wire_bytes(points) == pytest.approx(mean_bytes(points) + wire_bytes(500) - 500)
     (trial, *_) = trials(sizes=[{"share": share, "bytes": size} for share, size in points])
     assert trial.response_bytes == 375 and trial.size_curve == points
@@ -407,7 +416,7 @@ def test_sizes_of_a_distribution_are_drawn_at_even_steps() -> None:
     ([{"share": 1, "bandwidth_kbps": -1}], "bandwidth"), ([{"share": 1, "rtt_ms": -1}], "RTT"),
     ([{"share": 1, "loss_percent": 101}], "loss"), ([{"rtt_ms": 1}], "share is missing"),
     ([{"share": 1, "kbps": 5}], "unknown key 'kbps'")])
-def test_clients_that_cannot_be_are_refused(clients: Any, words: str) -> None:
+def test_invalid_clients_of_a_population_are_refused(clients: Any, words: str) -> None:
     with pytest.raises(UsageError, match=f'"far": clients.*{words}'):
         made({"population": [{"name": "far", "clients": clients}]}, population="far")
 
@@ -416,17 +425,17 @@ def test_clients_that_cannot_be_are_refused(clients: Any, words: str) -> None:
     ({"jitter_ms": 30}, {"rtt_ms": 50}, "a jitter of 30 ms"),
     ({"rtt_ms": 50}, {"jitter_ms": 30}, "a jitter of 30 ms"),
     ({"loss_burst": 3}, {}, "loss_burst needs loss_percent")])
-def test_a_host_that_contradicts_what_all_hosts_have_is_refused(host: dict[str, Any],
-                                                                lists: dict[str, Any],
-                                                                words: str) -> None:
-    one = {"population": [{"name": "far", "clients": [{"share": 1, **host}]}]}
+def test_a_host_that_contradicts_the_values_of_all_hosts_is_refused(host: dict[str, Any],
+                                                                    lists: dict[str, Any],
+                                                                    words: str) -> None:
+    tables = {"population": [{"name": "far", "clients": [{"share": 1, **host}]}]}
     with pytest.raises(UsageError, match=f"population 'far': clients 1: {words}"):
-        made(one, population="far", **lists)
+        made(tables, population="far", **lists)
 
 
-# What of a trial a column of JSON has -------------------------------------------------
+# Columns of a trial that hold JSON ----------------------------------------------------
 
-COLUMN = columns_of(LoadRecord)
+COLUMNS = columns_of(LoadRecord)
 positive = any_.floats(0.001, 1e5)
 percents = any_.floats(0.001, 99) | any_.just(0.0)
 hosts = any_.builds(
@@ -441,13 +450,13 @@ parts = any_.builds(MixPart, any_.integers(1, 65_535), any_.floats(0.0001, 1))
 @given(any_.lists(hosts, min_size=1, max_size=30), any_.lists(parts, max_size=4), points)
 def test_hosts_mixes_and_sizes_come_back_from_rows_and_batches_with_every_digit(
         clients: list[ClientHost], mix: list[MixPart], sizes: list[tuple[float, int]]) -> None:
-    (trial, *_) = expand(made(), NOTHING, 1)
-    asked = replace(trial, clients=tuple(clients), mix=tuple(mix),
+    (usual, *_) = expand(made(), NOTHING, 1)
+    trial = replace(usual, clients=tuple(clients), mix=tuple(mix),
                     size_points=tuple(SizePoint(*point) for point in sizes))
-    row = RowWriter(LoadRecord, COLUMN).row(LoadRecord(asked, True))
-    assert RowReader(LoadRecord, COLUMN).record(row).trial == asked
-    sent = json.loads(json.dumps(batches.named_values(asked)))
-    assert batches.trial_of(LoadTrial, sent) == asked
+    row = RowWriter(LoadRecord, COLUMNS).row(LoadRecord(trial, True))
+    assert RowReader(LoadRecord, COLUMNS).record(row).trial == trial
+    sent = json.loads(json.dumps(batches.named_values(trial)))
+    assert batches.trial_of(LoadTrial, sent) == trial
 
 
 HOST = '{"share": 1, "rtt_ms": 50, "initcwnd": 10}'
@@ -458,7 +467,8 @@ HOST = '{"share": 1, "rtt_ms": 50, "initcwnd": 10}'
     ("[{}]", "clients 1: share is missing"), (f"[{HOST}, 5]", "clients 2 is not a table"),
     (f"[{HOST[:-1]}, \"kbps\": 5}}]", "unknown key 'kbps'"),
     (f"[{HOST.replace('50', '1e6')}]", "an RTT of"),
-    (f"[{HOST.replace('50', '1e300')}]", "not a number in range"), (f"[{HOST.replace('50', 'NaN')}]", "NaN"),
+    (f"[{HOST.replace('50', '1e300')}]", "not a number in range"),
+    (f"[{HOST.replace('50', 'NaN')}]", "NaN"),
     (f"[{HOST.replace('10', '0')}]", "an initial window of 0"),
     (f"[{HOST.replace('10', 'true')}]", "True is not a number"),
     (f"[{HOST.replace('50', '9' * 5000)}]", "5000 digits"),
@@ -467,21 +477,21 @@ HOST = '{"share": 1, "rtt_ms": 50, "initcwnd": 10}'
     (f'["{"x" * (4 << 20)}"]', "bytes, and may have")])
 def test_hosts_of_a_row_that_no_scenario_allows_are_refused(text: str, words: str) -> None:
     (trial, *_) = expand(made(), NOTHING, 1)
-    row = RowWriter(LoadRecord, COLUMN).row(LoadRecord(trial, True))
-    row[COLUMN.index("clients")] = text
+    row = RowWriter(LoadRecord, COLUMNS).row(LoadRecord(trial, True))
+    row[COLUMNS.index("clients")] = text
     with pytest.raises(ValueError, match="^clients") as raised:
-        RowReader(LoadRecord, COLUMN).record(row)
+        RowReader(LoadRecord, COLUMNS).record(row)
     assert words in str(raised.value) and "\n" not in str(raised.value)
     assert len(str(raised.value)) < 400
 
 
-# What the dumbbell has and lacks -------------------------------------------------------
+# Parameters of the setting reach the dumbbell ------------------------------------------
 
 def test_a_flag_of_the_setting_reaches_every_host_and_the_job() -> None:
     scenario = made(FAR, population="far")
-    wanted = over(qdisc=["fq"], loss_percent=[2], loss_burst=[3], jitter_ms=[4], mss=[1000],
+    flags = over(qdisc=["fq"], loss_percent=[2], loss_burst=[3], jitter_ms=[4], mss=[1000],
                   queue=["50ms"], initrwnd=[40], sysctl=["net.ipv4.tcp_sack=0"])
-    (trial, *_) = expand(scenario, wanted, 1)
+    (trial, *_) = expand(scenario, flags, 1)
     assert (trial.queue_packets, trial.queue_from, trial.queue_bdp) == (83, "50ms", None)
     assert all((host.loss_percent, host.loss_burst, host.jitter_ms) == (2, 3, 4)
                for host in trial.clients)
@@ -498,30 +508,29 @@ def test_a_flag_of_the_setting_reaches_every_host_and_the_job() -> None:
 
 
 @pytest.mark.parametrize("name", OF_SETTING)
-def test_runs_of_one_scenario_differ_in_their_ids(name: str) -> None:
+def test_the_id_of_a_run_depends_on_each_parameter_of_the_setting(name: str) -> None:
     values = {"rtt_ms": 41, "bandwidth_kbps": 5001, "queue": "7ms", "qdisc": "cake",
               "loss_percent": 1, "jitter_ms": 2, "initrwnd": 41, "congestion_control": "reno",
               "mss": 600, "kernel": "mine", "module_parameter": "tcp_cubic.hystart=0",
               "sysctl": "net.ipv4.tcp_sack=0", "loss_burst": 3}
     base = over(loss_percent=[1]) if name == "loss_burst" else NOTHING
-    given = over(**{name: [values[name]], **base.lists})
-    plain, other = (expand(made(), wanted, 1)[0] for wanted in (base, given))
-    assert plain.id != other.id
+    changed = over(**{name: [values[name]], **base.lists})
+    assert expand(made(), base, 1)[0].id != expand(made(), changed, 1)[0].id
 
 
-def test_a_host_without_a_value_has_that_of_all_hosts() -> None:
+def test_a_host_without_a_value_of_its_own_has_that_of_the_sweep() -> None:
     (trial, *_) = trials(rtt_ms=80, loss_percent=1, jitter_ms=2)
     assert {(host.rtt_ms, host.loss_percent, host.jitter_ms) for host in trial.clients} == {
         (80, 1, 2)}
-    own = {"population": [{"name": "far", "clients": [
+    tables = {"population": [{"name": "far", "clients": [
         {"share": 0.5}, {"share": 0.5, "rtt_ms": 200, "jitter_ms": 9}]}]}
-    (trial, *_) = expand(made(own, population="far", rtt_ms=80, loss_percent=1), NOTHING, 1)
+    (trial, *_) = expand(made(tables, population="far", rtt_ms=80, loss_percent=1), NOTHING, 1)
     assert [(host.rtt_ms, host.loss_percent, host.jitter_ms) for host in trial.clients] == [
         (80, 1, 0), (200, 1, 9)]
     assert LoadPopulation("far", (PopulationHost(1.0),)).clients[0].rtt_ms is None
 
 
-def test_a_part_of_a_mix_is_compared_as_it_is_named() -> None:
+def test_a_claim_may_name_a_part_of_a_mix() -> None:
     tables = claim(compares=["3", "10 in 3*0.9+10*0.1"])
     tables["figure"][0].update(kind="mix", windows=["3", "10", "3*0.9+10*0.1"])
     assert made(tables, mixes=[UNEVEN]).claims[0].compares == (

@@ -1,4 +1,4 @@
-"""Tables in a terminal that is narrower than they are."""
+"""Tables as text in a terminal that is narrower than the table."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ RESULTS = (Column("from", "ms", "time", rank=4), Column("to", "ms", "time", rank
            Column("saved", "ms"), Column("n", rank=1))
 
 
-def test_values_equal_in_all_rows_move_below_before_a_result_is_dropped() -> None:
+def test_columns_with_equal_values_move_below_a_table_before_a_result_is_dropped() -> None:
     table = Table("", (*REQUESTED_COLUMNS, *RESULTS), (
         (50, 20, 165.0, 130.0, 35.0, 8), (50, 30, 165.0, 126.0, 39.0, 8)))
     wide, narrow = table_text(table, width=80), table_text(table, width=25)
@@ -23,7 +23,7 @@ def test_values_equal_in_all_rows_move_below_before_a_result_is_dropped() -> Non
     assert "Too wide" not in narrow and "130.0" in narrow and "39.0" in narrow
 
 
-def test_a_table_of_one_row_has_only_requested_columns_below_it() -> None:
+def test_only_requested_columns_move_below_a_table_of_one_row() -> None:
     narrow = table_text(Table("", (*REQUESTED_COLUMNS, *RESULTS),
                               ((50, 20, 165.0, 130.0, 35.0, 8),)), width=21)
     assert "In all rows: RTT 50 ms; window 20 segments." in " ".join(narrow.split())
@@ -33,8 +33,9 @@ def test_a_table_of_one_row_has_only_requested_columns_below_it() -> None:
 @pytest.mark.parametrize("width", [20, 40, 80])
 @settings(deadline=None)
 @given(rows=st.lists(st.tuples(*[st.integers(1, 3)] * 6), min_size=1, max_size=4))
-def test_no_column_is_left_out_without_a_word(width: int, rows: list[tuple[int, ...]]) -> None:
+def test_every_column_is_shown_or_named_below_the_table(width: int, rows: list[tuple[int, ...]]
+                                                        ) -> None:
     columns = tuple(Column(f"column{place}", "ms", REQUESTED if place < 3 else "", rank=place)
                     for place in range(6))
-    said = " ".join(table_text(Table("", columns, tuple(rows)), width).split())
-    assert all(said.count(column.name) == 1 for column in columns)
+    text = " ".join(table_text(Table("", columns, tuple(rows)), width).split())
+    assert all(text.count(column.name) == 1 for column in columns)

@@ -1,4 +1,4 @@
-"""--first-requests: the first request of each connection, in logs that do not number them."""
+"""--first-requests keeps the first request of each connection in logs that do not number them."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from firstflight.study.users import logs
 from firstflight.study.users.sample import scenario
 from firstflight.workloads.fetch.scenario.requested_users import Requested, RttField
 
-LATER = "on connections that were in use"
+LATER = "on connections that were in use"  # the reason for which later requests are excluded
 AGENT = '"-" "Mozilla/5.0"'
 NGINX = '{address} - - [28/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 {size} ' + AGENT
 HAPROXY = ("Nov 28 10:00:00 lb haproxy[1]: {address}:{port} [28/Nov/2026:10:00:0{second}.000] fe"
            " be/s1 0/0/1/20/21 200 9000 - - ---- 1/1/0/0/0 0/0 rtt={rtt} bytes=9000")
-# Of three connections, the first two requests on the second one: RTTs of 20, 30, 31, 40 ms.
+# Four requests on three connections: RTT in µs, number of the connection, client address and port.
 ROWS = ((20_000, 1, "192.0.2.1", 4001), (30_000, 2, "192.0.2.1", 4002),
         (31_000, 2, "192.0.2.1", 4002), (40_000, 3, "2001:db8::1", 4002))
 
@@ -52,7 +52,7 @@ def test_each_format_of_log_yields_the_first_request_of_each_connection(lines: l
 
 
 def test_a_log_read_by_field_number_yields_first_requests() -> None:
-    """HAProxy's own log, with the RTT as its last field and no names."""
+    """The lines are HAProxy's httplog with the RTT as last field, without names."""
     lines = [HAPROXY.format(rtt=rtt, address=address, port=port, second=second)
              .replace("rtt=", "").replace(" bytes=9000", "")
              for second, (rtt, _, address, port) in enumerate(ROWS)]
@@ -62,7 +62,7 @@ def test_a_log_read_by_field_number_yields_first_requests() -> None:
 
 
 def test_requests_after_an_excluded_first_one_are_not_first_requests() -> None:
-    """The first request is a redirect without a body on one connection, a bot's on the other."""
+    """Excluded first requests: a redirect without a body, and a request of a bot."""
     users = logs.read(["rtt=20000 bytes=0 connection=1", "rtt=30000 bytes=9000 connection=1",
                        "rtt=20000 bytes=9 connection=2 agent=Googlebot/2.1",
                        "rtt=31000 bytes=9000 connection=2", "rtt=40000 bytes=9000 connection=3"],
@@ -85,12 +85,12 @@ def test_a_log_that_distinguishes_no_connections_is_refused_with_the_field_to_ad
 @pytest.mark.parametrize("lines", [
     ["State Recv-Q Send-Q\n", "rtt:37.5/4 bytes_acked:48211\n"],
     ["20261128.10h00m00s ssn_close 192.0.2.1 192.0.2.2 20000"]])
-def test_first_requests_of_rows_that_are_connections_are_refused(lines: list[str]) -> None:
+def test_first_requests_are_refused_for_a_log_whose_rows_are_connections(lines: list[str]) -> None:
     with pytest.raises(UsageError, match="a row of it is a connection, not a request"):
         logs.read(lines, "a file", first_requests=True)
 
 
-def test_first_requests_of_a_log_that_is_only_sampled_are_refused(
+def test_first_requests_are_refused_for_a_log_of_which_only_a_sample_is_read(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logs, "MOST_READ", 2)
     path = tmp_path / "log"

@@ -1,4 +1,4 @@
-"""HAProxy's httplog as it is: bots by captured headers, responses without a body, sizes, fields."""
+"""HAProxy's httplog: bots by captured headers, responses without a body, sizes, and fields."""
 
 from __future__ import annotations
 
@@ -18,6 +18,7 @@ CRAWLER = "Mozilla/5.0 (compatible; bingbot/2.0; +http://www.bing.com/bingbot.ht
 
 
 def line(headers: str, status: int = 200, size: str = "9320", end: str = "rtt=30000") -> str:
+    """A line of the httplog. headers: captured ones, between braces. end: after the request."""
     return ("Nov 27 08:00:00 lb1 haproxy[2211]: 2001:db8::1:40000 [27/Nov/2026:08:00:00.000]"
             f" fe_https~ web/w1 0/0/1/30/33 {status} {size} - - ---- 1/1/0/0/0 0/0 {{{headers}}}"
             f' "GET / HTTP/2.0" {end}')
@@ -27,7 +28,7 @@ def line(headers: str, status: int = 200, size: str = "9320", end: str = "rtt=30
     (f"www.example.org|{BROWSER}", True), (BROWSER, True), ("", True),
     (f"www.example.org|{CRAWLER}", False), (f"{CRAWLER}|www.example.org", False),
     ("Googlebot/2.1 (+http://www.google.com/bot.html)", False),
-    # A host, and the address of a page, that contain a bot's word
+    # A host and a referrer with a word of bots in them are no bots.
     (f"bot.example.org|{BROWSER}", True), (f"https://example.org/crawl/2|{BROWSER}", True)])
 def test_bots_are_recognised_by_the_user_agent_among_the_captured_headers(headers: str,
                                                                           is_used: bool) -> None:
@@ -45,7 +46,7 @@ def test_bots_are_recognised_by_the_user_agent_among_the_captured_headers(header
     ["#Fields: rtt sc-status sc-bytes", *(f"30000 {status} 9320" for status in (200, 304, 204))]],
                          ids=["HAProxy", "JSON", "combined", "W3C"])
 def test_a_response_that_is_only_a_header_is_excluded_as_empty(rows: list[str]) -> None:
-    """What HAProxy's %B and nginx's $bytes_sent count of a 304 is its header."""
+    """HAProxy's %B and nginx's $bytes_sent count the header of a 304, which has no body."""
     users = logs.read(rows, "a file")
     assert users.response_bytes.tolist() == [9320]
     assert users.skipped == {EMPTY_RESPONSE: 2}

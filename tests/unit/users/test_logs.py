@@ -1,4 +1,4 @@
-"""Files about users: each format, which rows are used, and what is damaged or made to harm."""
+"""Files about users: their formats, the rows that are used, and damaged or hostile files."""
 
 from __future__ import annotations
 
@@ -40,6 +40,7 @@ ESTAB 0      0      10.0.0.1:443 192.0.2.9:1144
 
 
 def users_of(*parts: str) -> UserTable:
+    """The users of a file that consists of these parts."""
     return logs.read("".join(parts).splitlines(keepends=True), "a file")
 
 
@@ -57,20 +58,19 @@ def test_the_documented_tshark_command_turns_a_capture_into_a_users_csv(
     (line,) = re.findall(r"^    \$ (tshark .*)$",
                          (PROJECT / "docs" / "QUESTIONS.md").read_text(), re.M)
     shutil.copy(stored.FOLDER / name / "server.pcap", tmp_path)
-    port = re.sub("srcport==443", "srcport==80", line)
-    subprocess.run(["bash", "-eo", "pipefail", "-c", port], cwd=tmp_path, check=True)
+    command = re.sub("srcport==443", "srcport==80", line)
+    subprocess.run(["bash", "-eo", "pipefail", "-c", command], cwd=tmp_path, check=True)
     users = read(tmp_path / "users.csv")
     assert users.count == 1 and users.rtt_ms[0] == pytest.approx(rtt_ms, abs=3)
     assert response_bytes <= users.response_bytes[0] <= 1.2 * response_bytes + 100
 
 
 def test_a_row_that_is_not_utf_8_is_read_like_any_other(tmp_path: Path) -> None:
-    """A browser may send any bytes as its name; its line still has an RTT and a size."""
+    """A browser may send any bytes as its name."""
     path = tmp_path / "access.log"
     line = COMBINED.format(status=200, size=9000, rtt="30000")
     path.write_bytes(line.encode().replace(b"Mozilla", b"\xff\xfe") + line.encode())
-    whole = users_of(line * 2)
-    assert read(path).count == whole.count == 2
+    assert read(path).count == users_of(line * 2).count == 2
 
 
 @settings(max_examples=25, deadline=None)
@@ -85,7 +85,7 @@ def test_any_text_yields_users_or_a_refusal_of_one_line(lines: list[str]) -> Non
             assert users.count and not numpy.isnan(users.rtt_ms).any()
 
 
-# What is named as a round-trip time, and what is not ------------------------------------
+# Which field is the round-trip time -----------------------------------------------------
 
 AGENT = '"Mozilla/5.0 (X11; Linux x86_64)"'
 LINE = '192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 9000 "-" ' + AGENT
@@ -97,16 +97,16 @@ W3C = "#Version: 1.0\n#Fields: date time cs-method {} sc-bytes\n2026-11-21 10:00
 
 @pytest.mark.parametrize(("text", "rtt_ms", "rtt_from", "group"), [
     (LINE + " rtt=73700 bytes=9000\n", 73.7, "rtt in µs", ""),
-    (LINE.replace('"-" ', 'rtt=73700 "-" ') + "\n", 73.7, "rtt in µs", ""),  # anywhere in the line
+    (LINE.replace('"-" ', 'rtt=73700 "-" ') + "\n", 73.7, "rtt in µs", ""),  # within the line
     (JSON_NGINX + "\n", 73.7, "tcpinfo_rtt in µs", ""),
     (CLOUDFLARE + "\n", 74, "ClientTCPRTTMs in ms", "za"),
     ("tcpinfo_rtt,body_bytes_sent,ua\n73700,9000,x\n", 73.7, "tcpinfo_rtt in µs", ""),
     ("ClientTCPRTTMs,EdgeResponseBytes\n74,9000\n", 74, "ClientTCPRTTMs in ms", ""),
     (W3C.format("rtt_ms", "74"), 74, "rtt_ms in ms", "")])
 @pytest.mark.parametrize("is_zipped", [False, True])
-def test_a_field_is_the_rtt_where_its_name_says_so(tmp_path: Path, text: str, rtt_ms: float,
-                                                   rtt_from: str, group: str,
-                                                   is_zipped: bool) -> None:
+def test_a_field_with_a_known_name_is_the_rtt(tmp_path: Path, text: str, rtt_ms: float,
+                                              rtt_from: str, group: str,
+                                              is_zipped: bool) -> None:
     path = tmp_path / "log"
     path.write_bytes(gzip.compress(text.encode()) if is_zipped else text.encode())
     users = read(path)
@@ -117,7 +117,7 @@ def test_a_field_is_the_rtt_where_its_name_says_so(tmp_path: Path, text: str, rt
 @pytest.mark.parametrize(("number", "unit", "rtt_ms"), [(11, "µs", 73.7), (11, "ms", 73_700)])
 def test_a_field_chosen_by_number_is_the_rtt_in_the_chosen_unit(number: int, unit: str,
                                                                 rtt_ms: float) -> None:
-    line = LINE + ' "-" 73700\n'  # what is in quotes or brackets is one
+    line = LINE + ' "-" 73700\n'  # a text in quotes or brackets is one field
     users = logs.read([line], "a log", RttField(number, unit))
     assert users.rtt_ms.tolist() == pytest.approx([rtt_ms]) and users.response_bytes[0] == 9000
     assert users.rtt_from == f"field {number} in {unit}"
@@ -155,7 +155,7 @@ def test_traffic_servers_tcpinfo_log_is_read_with_and_without_its_head() -> None
     users = users_of(TCPINFO)
     assert users.rtt_ms.tolist() == [73.7] and users.rtt_from == "rtt in µs"
     assert list(users.skipped.values()) == [1]
-    assert users_of(TCPINFO.partition("\n")[2]).count == 1, "also where its head is elsewhere"
+    assert users_of(TCPINFO.partition("\n")[2]).count == 1, "the head may be in another file"
 
 
 @pytest.mark.parametrize(("tcp", "quic"), [
@@ -164,7 +164,7 @@ def test_traffic_servers_tcpinfo_log_is_read_with_and_without_its_head() -> None
     (LINE + " rtt=73700", LINE.replace("HTTP/1.1", "HTTP/3.0") + " rtt=-"),
     (LTSV, LTSV.replace("tcpinfo_rtt:73700", "tcpinfo_rtt:-\tproto:h3"))])
 def test_rows_over_quic_are_excluded_and_counted_apart(tcp: str, quic: str) -> None:
-    """Most rows may be of QUIC: the file is not refused for them."""
+    """A file is not refused although most of its rows are over QUIC."""
     users = users_of(f"{tcp}\n", f"{quic}\n" * 3)
     assert users.count == 1 and users.skipped == {QUIC: 3}
 
@@ -201,12 +201,12 @@ def test_a_large_file_is_sampled_evenly_and_a_larger_one_refused(
     path = tmp_path / "users.csv"
     path.write_text("rtt_ms\n" + "".join(f"{1 + number / 100}\n" for number in range(20_000)))
     whole = read(path)
-    monkeypatch.setattr(logs, "MOST_READ", 2000)
-    some = read(path)
     assert (whole.format, whole.count) == ("CSV", 20_000)
-    assert some.format == "CSV, one line in 11 of the file's"
-    assert some.count == pytest.approx(1000 + 19_000 / 11, abs=1)
-    tail = some.rtt_ms[some.rtt_ms >= 10.99]
+    monkeypatch.setattr(logs, "MOST_READ", 2000)
+    sampled = read(path)
+    assert sampled.format == "CSV, one line in 11 of the file's"
+    assert sampled.count == pytest.approx(1000 + 19_000 / 11, abs=1)  # the first 1000 are all read
+    tail = sampled.rtt_ms[sampled.rtt_ms >= 10.99]
     assert numpy.diff(tail) == pytest.approx(0.11) and tail[-1] > 200.8
     monkeypatch.setattr(logs, "MOST_LINES", 19_000)
     with pytest.raises(UsageError, match="it has more than 19,000 lines; keep"):
@@ -229,18 +229,19 @@ def test_a_samples_lines_are_whole_lines_of_the_file_with_any_line_end(
 # Which rows of logs and tables are used -----------------------------------------------
 
 ACCESS_LOG = ('192.0.2.1 - - [21/Nov/2026:10:00:00 +0000] "GET /a b HTTP/1.1" 200 {size} "-" "x" '
-            'rtt={rtt}\n')
+              'rtt={rtt}\n')
 SS_HEAD = "State Recv-Q Send-Q Local Address:Port Peer Address:Port\n"
 
 
 def parsed(item: Row | str) -> Row:
-    """A row, or the reason why there is none."""
+    """The parser of a row for collect(). A text is the reason why a row is excluded."""
     if isinstance(item, str):
         raise Skipped(item)
     return item
 
 
-def one(*lines: str) -> tuple[float, float, float]:
+def one_user(*lines: str) -> tuple[float, float, float]:
+    """RTT, bandwidth and response size of the only user of a file."""
     users = users_of(*lines)
     assert users.count == 1
     return users.rtt_ms[0], users.bandwidth_kbps[0], users.response_bytes[0]
@@ -251,14 +252,14 @@ def one(*lines: str) -> tuple[float, float, float]:
 @pytest.mark.parametrize("rate, kbps", [("8000bps", 8), ("812Kbps", 812), ("3.2Mbps", 3200),
                                         ("1.5Gbps", 1.5e6)])
 def test_rates_of_ss_have_decimal_prefixes(rate: str, kbps: float) -> None:
-    found = one(SS_HEAD, "ESTAB 0 0 a b\n",
+    found = one_user(SS_HEAD, "ESTAB 0 0 a b\n",
                 f"\t cubic rtt:37.5/4 bytes_acked:9 delivery_rate {rate}\n")
     assert found == (37.5, kbps, 9)
 
 
 def test_output_of_ss_is_read_without_its_head_or_some_fields() -> None:
     for head in ("ESTAB 0 0 a b\n", "tcp   ESTAB 0 0 a b\n", "CLOSE-WAIT 1 0 a b\n"):
-        rtt_ms, bandwidth_kbps, response_bytes = one(head, "\t cubic rtt:20/4 minrtt:1\n")
+        rtt_ms, bandwidth_kbps, response_bytes = one_user(head, "\t cubic rtt:20/4 minrtt:1\n")
         assert rtt_ms == 20 and math.isnan(bandwidth_kbps) and math.isnan(response_bytes)
     users = users_of(SS_HEAD, "\t rtt:20/4\n")
     assert users.format == "the output of ss -tin" and users.estimated == {
@@ -266,21 +267,21 @@ def test_output_of_ss_is_read_without_its_head_or_some_fields() -> None:
                           " bandwidth"}
 
 
-@pytest.mark.parametrize(("agent", "kept"), [
+@pytest.mark.parametrize(("agent", "used"), [
     ("Mozilla/5.0 (X11; Linux x86_64)", 1), ("Cubot NOTE 20", 1), ("-", 1),
     ("Mozilla/5.0 (compatible; Googlebot/2.1; +http://www.google.com/bot.html)", 0),
     ("bingbot/2.0", 0), ("Baiduspider", 0), ("Mozilla/5.0 (compatible; AhrefsBot/7.0)", 0)])
-def test_bots_are_counted_and_excluded(agent: str, kept: int) -> None:
+def test_bots_are_counted_and_excluded(agent: str, used: int) -> None:
     browsers_line = ACCESS_LOG.format(size=9000, rtt=35500)
     line = browsers_line.replace('"-" "x"', f'"-" "{agent}"')
     users = users_of(browsers_line, line)
-    assert users.count == 1 + kept
-    assert users.skipped.get("of bots, by their user agent", 0) == 1 - kept
+    assert users.count == 1 + used
+    assert users.skipped.get("of bots, by their user agent", 0) == 1 - used
 
     fields = {"tcpinfo_rtt": 9000, "body_bytes_sent": 9}
     as_json = users_of(json.dumps(fields) + "\n",
                        json.dumps({**fields, "http_user_agent": agent}) + "\n")
-    assert as_json.count == 1 + kept
+    assert as_json.count == 1 + used
 
 
 @pytest.mark.parametrize("field", ["connection_requests", "http_first_req"])
@@ -301,7 +302,7 @@ def test_nginx_rtts_are_microseconds_and_a_dash_is_a_missing_value() -> None:
                      ACCESS_LOG.format(size="-", rtt=100), ACCESS_LOG.format(size=9, rtt="-"))
     assert users.format == "a log with rtt= by name"
     assert users.rtt_ms.tolist() == [35.5, 0.2, *[1.0] * 18]
-    assert "192.0.2" not in repr(users), "no address is kept"
+    assert "192.0.2" not in repr(users), "addresses are not stored"
     assert users.skipped == {"with an RTT out of range": 1, "without an RTT": 1,
                              "without a body": 1, "empty lines": 1}
 
@@ -379,25 +380,26 @@ def test_groups_are_numbered_in_the_order_in_which_they_first_appear() -> None:
     assert numpy.isnan(users.bandwidth_kbps).tolist() == [False, False, True]
 
 
-# Files about users that were damaged, or made to harm ---------------------------------
+# Damaged and hostile files ------------------------------------------------------------
 
 SOCKET = "\t cubic rtt:20/4 delivery_rate 1.5Mbps bytes_acked:9000\n"
 GOOD_SS = "State Recv-Q Send-Q\n" + SOCKET * 20
 
 
 def users_of_file(path: Path, content: str) -> UserTable:
+    """The users of a file with this content."""
     path.write_bytes(content.encode())
     return read(path)
 
 
-# Text --------------------------------------------------------------------------------
-
+# Lines on which a pattern that backtracks would take a time that grows with the square of their
+# length.
 LONG = ("a a " + "[x " * 40_000, "a a " + " [" * 60_000, "a " * 60_000, 'a a [x] "' * 20_000,
         "rtt=" * 40_000, "x rtt:" + "1." * 60_000, "- " * 60_000, "1 - [] " * 20_000)
 
 
 def test_a_line_is_read_in_linear_time() -> None:
-    """A program of its own reads them: no signal interrupts a regular expression."""
+    """A child process reads the lines, as no signal can interrupt a regular expression."""
     program = ("import sys; from firstflight.study.users import logs\n"
                "from firstflight.base.errors import UsageError\n"
                "for line in sys.stdin.read().splitlines():\n"
@@ -412,19 +414,20 @@ def test_a_line_is_read_in_linear_time() -> None:
     assert len(done.stdout.splitlines()) == len(LONG)
 
 
-def test_a_user_may_have_any_name_in_an_access_log() -> None:
+def test_a_user_name_in_an_access_log_may_have_blanks_and_brackets() -> None:
     line = '192.0.2.7 - {} [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 9 "-" "M" rtt=30000'
     users = logs.read([line.format(name) for name in ("-", "a b", "[a]", "a[b", "[x] [y]")], "log")
     assert users.count == 5 and not users.skipped
 
 
-@pytest.mark.parametrize(("odd", "why"), [
+@pytest.mark.parametrize(("fields", "why"), [
     ("rtt:1.2.3/4", "with an RTT that is not a number"),
     ("rtt:20/4 delivery_rate 1.2.3Mbps", "with a delivery_rate that is not a number"),
     ("rtt:20/4 bytes_acked:" + "9" * 400_000, "with a size that is not a number"),
     ("rtt:" + "1" * 400_000 + "/4", "with an RTT that is not a number")])
-def test_a_socket_with_a_malformed_number_is_excluded(tmp_path: Path, odd: str, why: str) -> None:
-    assert users_of_file(tmp_path / "ss", f"{GOOD_SS}\t cubic {odd}\n").skipped == {why: 1}
+def test_a_socket_with_a_malformed_number_is_excluded(tmp_path: Path, fields: str,
+                                                      why: str) -> None:
+    assert users_of_file(tmp_path / "ss", f"{GOOD_SS}\t cubic {fields}\n").skipped == {why: 1}
 
 
 @pytest.mark.parametrize("end", ["\r", "\r\n", "\n"])

@@ -1,4 +1,4 @@
-"""What the operator chooses, such as the congestion control: windows, and which one is faster."""
+"""Options of the operator, such as congestion controls: the window and the saving of each."""
 
 from __future__ import annotations
 
@@ -22,7 +22,10 @@ ROWS = 60
 
 def findings_of(round_trips: Callable[[Trial], float], unknown: str = "", lost: int = 0
                 ) -> tuple[Answer, list[Finding]]:
-    """The answer and all findings on users with CUBIC and BBR; lost: records that do not count."""
+    """The answer and all findings on 60 users with CUBIC and with BBR.
+
+    round_trips: of a trial. unknown: a line of the file. lost: how many records do not count.
+    """
     columns = {"group": [0] * ROWS, "times": [1] * ROWS,
                "rtt_ms": [20 + row for row in range(ROWS)],
                "bandwidth_kbps": [9000] * ROWS, "response_bytes": [60000] * ROWS}
@@ -38,14 +41,14 @@ def findings_of(round_trips: Callable[[Trial], float], unknown: str = "", lost: 
 
 
 def saved_ms(answer: Answer) -> float:
-    """What the second option saves; the first one, which is compared with itself, has no number."""
+    """What the second option saves in ms. Asserts that the first option has no number."""
     assert answer.table is not None
     first, second = answer.table.column("mean", "saved")
     assert first == ""
     return float(str(second))
 
 
-def test_each_option_has_all_windows_of_all_users_and_trials_of_its_own() -> None:
+def test_each_combination_of_options_is_measured_with_all_windows_and_users() -> None:
     users = users_of([f"{20 + number},1000,9000,,1" for number in range(5)])
     requested = Requested((10, 32), 5, {}, {
         "congestion_control": ("cubic", "bbr"), "kernel": ("default", "mine"),
@@ -61,7 +64,7 @@ def test_each_option_has_all_windows_of_all_users_and_trials_of_its_own() -> Non
 
 
 def test_each_option_has_its_own_window_and_its_saving_against_the_first() -> None:
-    """BBR gains from 32 segments, CUBIC does not: 3 round trips become 2, of 49.5 ms each."""
+    """With BBR 32 segments save one of 3 round trips, which take 49.5 ms in the mean."""
     answer, findings = findings_of(
         lambda trial: 2 if (trial.congestion_control, trial.initcwnd) == ("bbr", 32) else 3)
     assert answer.table is not None
@@ -73,7 +76,7 @@ def test_each_option_has_its_own_window_and_its_saving_against_the_first() -> No
     assert answer.command == "", "the windows differ"
 
 
-def test_a_window_that_all_options_share_has_its_command() -> None:
+def test_an_answer_has_a_command_where_all_options_have_one_window() -> None:
     answer, _ = findings_of(lambda trial: (2 if trial.initcwnd == 32 else 3)
                             + (0.5 if trial.congestion_control == "bbr" else 0))
     assert answer.table is not None and answer.table.column("IW") == [32, 32]
@@ -82,7 +85,7 @@ def test_a_window_that_all_options_share_has_its_command() -> None:
 
 
 def test_options_are_compared_by_the_users_that_count_with_both() -> None:
-    """The first user's trial with CUBIC does not count: 20 ms, the shortest of all RTTs."""
+    """The first user, with the shortest RTT of 20 ms, does not count with CUBIC."""
     answer, _ = findings_of(lambda trial: 3 if trial.congestion_control == "cubic" else 2, lost=1)
     mean_rtt_ms = sum(range(21, 20 + ROWS)) / (ROWS - 1)
     assert answer.table is not None

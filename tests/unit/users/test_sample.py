@@ -1,4 +1,4 @@
-"""The sample of users: every part has its share, and the file says what was measured."""
+"""The trials that are drawn of users, and the scenario that is written for them."""
 
 from __future__ import annotations
 
@@ -24,45 +24,49 @@ PATH = Path("My log.csv")
 
 
 def users_of(rows: list[str]) -> UserTable:
+    """Users of a CSV file with these rows: RTT, bandwidth, response size, group, weight."""
     return logs.read(["rtt_ms,bandwidth_kbps,response_bytes,group,weight\n",
                       *(f"{row}\n" for row in rows)], "a file")
 
 
 def read_back(made: Scenario) -> Scenario:
-    """The scenario that its text is read as."""
+    """The scenario as it is read from its own text."""
     return read_scenario(parse(made.name, made.head.text))
 
 
 def trials_of(users: UserTable, requested: Requested, seed: int = 1) -> list[dict[str, object]]:
+    """The fields of each trial by name."""
     study = fetches_of(scenario(users, requested, PATH, seed), False, 1)
-    return [{each.name: getattr(trial, each.name) for each in fields(trial)}
+    return [{field.name: getattr(trial, field.name) for field in fields(trial)}
             for trial in study.trials]
 
 
 def test_as_many_trials_as_rows_measure_each_row_once() -> None:
     users = users_of([f"{20 + number},1000,{1000 + number},,1" for number in range(50)])
     trials = trials_of(users, Requested((10, 32), trials=50))
-    assert sorted(each["rtt_ms"] for each in trials
-                  if each["initcwnd"] == 10 and each["part"] == "users") == [
+    assert sorted(trial["rtt_ms"] for trial in trials
+                  if trial["initcwnd"] == 10 and trial["part"] == "users") == [
         20 + number for number in range(50)]
-    assert {each["weight"] for each in trials} == {1 / 50}
-    assert [each["initcwnd"] for each in trials[:4]] == [10, 32, 10, 32]
+    assert {trial["weight"] for trial in trials} == {1 / 50}
+    assert [trial["initcwnd"] for trial in trials[:4]] == [10, 32, 10, 32]
 
 
 def test_rows_have_trials_with_their_share_of_the_weight() -> None:
     users = users_of(["20,1000,9000,near,3", "200,1000,9000,far,1"])
     trials = trials_of(users, Requested((10,), trials=100))
-    assert {(each["rtt_ms"], round(float(str(each["weight"])), 2)) for each in trials} == {
+    assert {(trial["rtt_ms"], round(float(str(trial["weight"])), 2)) for trial in trials} == {
         (20, 0.75), (200, 0.25)}
 
 
 def test_a_seed_draws_the_same_users_again_and_another_seed_others() -> None:
     users = users_of([f"{20 + number},1000,9000,,1" for number in range(500)])
-    one, same, other = (trials_of(users, Requested((10,), trials=7), seed) for seed in (1, 1, 2))
-    assert one == same and [each["rtt_ms"] for each in one] != [each["rtt_ms"] for each in other]
+    first, same, other = (trials_of(users, Requested((10,), trials=7), seed) for seed in (1, 1, 2))
+    assert first == same
+    assert [trial["rtt_ms"] for trial in first] != [trial["rtt_ms"] for trial in other]
 
 
-def test_a_value_that_the_file_lacks_is_requested_and_then_noted() -> None:
+def test_a_file_without_bandwidths_is_refused_without_a_flag_and_a_note_names_the_flags_value(
+        ) -> None:
     users = users_of(["20,,9000,,1"])
     with pytest.raises(UsageError, match="1 of 1 rows have no bandwidth_kbps; give it with --bw"):
         scenario(users, Requested(), PATH, 1)
@@ -77,8 +81,8 @@ def test_network_flags_apply_to_every_user() -> None:
                                                   "uplink_kbps": 300.0}), PATH, 1)
     trials = [trial for trial in fetches_of(made, False, 1).trials if trial.part == "users"]
     assert [trial.uplink_kbps for trial in trials] == [300, 300]
-    assert len({trial.seed for trial in trials}) == 2, "each loses packets of its own"
-    assert trials[0].queue_packets < trials[1].queue_packets, "50 ms of each link's own rate"
+    assert len({trial.seed for trial in trials}) == 2, "losses are drawn for each user"
+    assert trials[0].queue_packets < trials[1].queue_packets, "50 ms of a faster link is more"
 
 
 def test_strings_of_a_users_file_cannot_break_out_of_the_scenarios_toml() -> None:
@@ -94,8 +98,8 @@ def test_a_users_file_may_have_any_name_and_its_title_stays_printable(name: str)
     made = scenario(users_of(["20,1000,9000,,1"]), Requested((10,)), Path(name), 1)
     assert read_back(made) == made
     assert made.head.title.isprintable()
-    seen = {"a\nb = 1.csv": "a b = 1.csv", "a\x7fb.csv": "a b.csv", "\udc80.csv": " .csv"}
-    assert made.head.title == f"Which initial window for the users of {seen.get(name, name)}?"
+    shown = {"a\nb = 1.csv": "a b = 1.csv", "a\x7fb.csv": "a b.csv", "\udc80.csv": " .csv"}
+    assert made.head.title == f"Which initial window for the users of {shown.get(name, name)}?"
 
 
 WHOLE = """# Which initial window for the users of My log.csv?
@@ -141,7 +145,7 @@ def test_the_written_scenario_has_all_that_was_requested_and_read() -> None:
 
 
 def test_users_of_an_assumed_bandwidth_are_measured_with_half_and_double_of_it() -> None:
-    """The bandwidth of the second user is known, and half of the least bandwidth is excluded."""
+    """The second user's bandwidth is known. Half of the least allowed bandwidth is not measured."""
     rows = ["20,,9000,,1", "40,3200,48211,,1"]
 
     def trials(kbps: float) -> list[Trial]:
@@ -150,26 +154,27 @@ def test_users_of_an_assumed_bandwidth_are_measured_with_half_and_double_of_it()
         return list(fetches_of(made, False, 1).trials)
 
     measured = trials(1000.0)
-    assert {(each.part, each.rtt_ms, each.bandwidth_kbps) for each in measured} == {
+    assert {(trial.part, trial.rtt_ms, trial.bandwidth_kbps) for trial in measured} == {
         ("users", 20, 1000), ("users", 40, 3200), ("users_half", 20, 500),
         ("users_double", 20, 2000)}
     assert len(measured) == 2 * 4
-    users = {each.sample: each.seed for each in measured}
-    assert all(users[each.sample] == each.seed for each in measured), "the same random numbers"
+    seeds = {trial.sample: trial.seed for trial in measured}
+    assert all(seeds[trial.sample] == trial.seed for trial in measured), "one seed for each user"
     least = QUANTITIES["bandwidth_kbps"].lowest
-    assert {each.part for each in trials(least)} == {"users", "users_double"}
+    assert {trial.part for trial in trials(least)} == {"users", "users_double"}
 
 
-@pytest.mark.parametrize(("given", "varied"), [
+# varied: by condition, packets of the queue and previous responses.
+@pytest.mark.parametrize(("flags", "varied"), [
     ({}, {"users_queue": (20, 0), "users_kept": (100, 1)}),
     ({"queue": "100"}, {"users_kept": (100, 1)}), ({"kept": 0}, {"users_queue": (20, 0)}),
     ({"queue": "50", "kept": 1}, {})])
 def test_an_unknown_queue_or_kept_connection_is_measured_with_another_value(
-        given: dict[str, str | float], varied: dict[str, tuple[int, int]]) -> None:
-    made = scenario(users_of(["20,1000,9000,,1"]), Requested((10,), 20, {}, given), PATH, 1)
+        flags: dict[str, str | float], varied: dict[str, tuple[int, int]]) -> None:
+    made = scenario(users_of(["20,1000,9000,,1"]), Requested((10,), 20, {}, flags), PATH, 1)
     assert read_back(made) == made
-    trials = [each for each in fetches_of(made, False, 1).trials if each.part != "users"]
-    assert {each.part: (each.queue_packets, each.kept) for each in trials} == varied
+    trials = [trial for trial in fetches_of(made, False, 1).trials if trial.part != "users"]
+    assert {trial.part: (trial.queue_packets, trial.kept) for trial in trials} == varied
 
 
 def test_a_file_of_first_requests_leaves_only_the_queue_unknown() -> None:
@@ -180,12 +185,15 @@ def test_a_file_of_first_requests_leaves_only_the_queue_unknown() -> None:
     assert users.skipped == {"on connections that were in use": 1}
     made = scenario(users, Requested((10,)), PATH, 1).users
     assert made is not None and made.unknown == ("queue",)
-    other = logs.read([line.replace(",1\n", ",\n") for line in lines], "a file")
-    assert not other.are_first_requests, "the file does not say it of these"
+    unnumbered = logs.read([line.replace(",1\n", ",\n") for line in lines], "a file")
+    assert not unnumbered.are_first_requests, "rows without a number may be later requests"
 
 
 def test_each_row_has_trials_in_proportion_to_its_weight() -> None:
-    """Madow's systematic sampling: of n trials a weight w gets n·w, rounded up or down."""
+    """Madow's systematic sampling: a row with a share w of the weight gets n·w of n trials.
+
+    n·w is rounded up or down.
+    """
     weights = [1.0, 2.5, 0.5, 4.0]
     users = users_of([f"{20 + 10 * place},1000,9000,,{weight}" for place, weight
                       in enumerate(weights)])

@@ -1,4 +1,4 @@
-"""What the file does not say: it is varied, and a window is recommended where it holds."""
+"""Conditions that the file does not have are varied, and decide what window is recommended."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.trial import Trial
 from tests.unit.fetches.small import FEW_USERS
 
+
 def varied_finding(slower_in: str = "", least: int = 32, slower_group: int | None = None
                    ) -> tuple[Finding, list[Choice]]:
-    """The finding on 80 users of two groups, to whom windows from `least` on save two in five.
+    """The finding on 80 users of two groups, and the choices for all of them and for each group.
 
-    slower_in: a part in which 32 takes longer. slower_group: 32 takes longer for this one.
+    least: from this window on, users save two of five round trips. slower_in: a condition under
+    which a window of 32 takes longer. slower_group: a group for which 32 takes longer.
     """
     rows = 80
     columns = {"group": [row % 2 for row in range(rows)], "times": [1] * rows,
@@ -34,7 +36,7 @@ def varied_finding(slower_in: str = "", least: int = 32, slower_group: int | Non
         if trial.initcwnd == 32 and trial.part == slower_in:
             round_trips = 9
         elif trial.initcwnd == 32 and trial.sample % 2 == slower_group:
-            return trial.rtt_ms * 5.12  # more than the bound for the group, less for all
+            return trial.rtt_ms * 5.12  # too much for the group, and not for all users together
         return trial.rtt_ms * round_trips
 
     records = [Record(trial, True, total_ms=total_ms(trial), retransmissions=0, queue_drops=0,
@@ -45,13 +47,13 @@ def varied_finding(slower_in: str = "", least: int = 32, slower_group: int | Non
 
 def varied_answer(slower_in: str = "", least: int = 32, slower_group: int | None = None
                   ) -> tuple[Answer, list[Choice]]:
-    """The answer of that finding."""
+    """The answer of varied_finding, and its choices."""
     finding, choices = varied_finding(slower_in, least, slower_group)
     assert finding.answer is not None
     return finding.answer, choices
 
 
-def test_a_window_that_holds_under_every_assumption_has_its_command() -> None:
+def test_a_window_that_is_chosen_under_every_condition_has_its_command() -> None:
     answer, choices = varied_answer()
     assert [choice.initcwnd for choice in choices] == [32, 32, 32]
     assert "initcwnd 32" in answer.command
@@ -68,13 +70,13 @@ def test_a_window_that_harms_under_one_condition_is_not_recommended(part: str, f
     assert [note for note in answer.notes if found_by in note]
 
 
-def test_a_smaller_window_that_is_as_good_holds_in_spite_of_harm_by_a_larger_one() -> None:
+def test_a_smaller_window_that_saves_as_much_is_chosen_where_a_larger_one_harms() -> None:
     answer, choices = varied_answer(slower_in="users_queue", least=20)
     assert [choice.initcwnd for choice in choices] == [20, 20, 20]
     assert "initcwnd 20" in answer.command
 
 
-def test_a_group_without_a_route_of_its_own_forbids_what_harms_it() -> None:
+def test_a_window_that_harms_a_group_without_a_route_of_its_own_is_not_chosen_for_all() -> None:
     answer, choices = varied_answer(slower_group=0)
     assert [choice.initcwnd for choice in choices] == [None, 10, 32]
     assert answer.command == "" and any("far (32)" in note for note in answer.notes)
@@ -82,7 +84,7 @@ def test_a_group_without_a_route_of_its_own_forbids_what_harms_it() -> None:
 
 @pytest.mark.parametrize(("slower_in", "least", "chosen"), [
     ("", 32, "32"), ("users_queue", 20, "20"), ("users_queue", 32, "No window")])
-def test_the_figure_says_what_is_chosen_where_its_lines_suggest_the_largest(
+def test_the_context_of_the_figure_has_the_chosen_window(
         slower_in: str, least: int, chosen: str) -> None:
     finding, _ = varied_finding(slower_in, least)
     assert finding.chart is not None
