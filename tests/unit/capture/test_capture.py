@@ -1,4 +1,7 @@
-"""What a capture shows, and how much is followed; what a report says: tests/golden/captures.py."""
+"""How captures of commands are read, and how much of a large one is followed.
+
+The words of reports are in tests/golden/captures.py.
+"""
 
 from __future__ import annotations
 
@@ -37,22 +40,23 @@ from tests.builders.captures import (DELAY, HANDSHAKE, QUEUE_DROP, ROOT, SYN, TA
                                      small_bytes)
 
 
-def test_a_queue_that_is_replaced_has_what_it_counted_until_then() -> None:
+def test_a_replaced_queue_has_its_last_counters() -> None:
     def delay(time_ns: int, ms: float, packets: int) -> DeviceSetting:
+        """A setting with one netem, which has counted this many packets."""
         return DeviceSetting(time_ns,
                              (Qdisc("netem", False, 1 << 16, 0, delay_ms=ms, packets=packets),))
     times = [5, 6, 11]
-    came = packets_of(time_ns=times, queued_ns=times, number=times, accepted=[True] * 3)
-    before, after = _effective_settings(
-        [delay(0, 7, 0), delay(10, 7, 2), delay(10, 30, 0), delay(20, 30, 1)], came)
-    assert (before.time_ns, before.queues[0].packets) == (0, 2)
-    assert (after.time_ns, after.queues[0].packets, after.delay_ms) == (10, 1, 30)
-    # Open vSwitch makes its classes anew, and they count from 0 on.
-    (again,) = _effective_settings([delay(0, 7, 60), delay(10, 7, 0)], came)
-    assert again.queues[0].packets == 60
+    packets = packets_of(time_ns=times, queued_ns=times, number=times, accepted=[True] * 3)
+    first, second = _effective_settings(
+        [delay(0, 7, 0), delay(10, 7, 2), delay(10, 30, 0), delay(20, 30, 1)], packets)
+    assert (first.time_ns, first.queues[0].packets) == (0, 2)
+    assert (second.time_ns, second.queues[0].packets, second.delay_ms) == (10, 1, 30)
+    # Open vSwitch replaces its classes by equal ones, which count from 0 on.
+    (equal,) = _effective_settings([delay(0, 7, 60), delay(10, 7, 0)], packets)
+    assert equal.queues[0].packets == 60
 
 
-def test_the_flag_for_one_connections_packets_says_what_draws_them(
+def test_the_removed_flag_for_the_packets_of_a_connection_is_refused_with_what_shows_them(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / pcapng.NAME).write_bytes(small_bytes())
     with pytest.raises(SystemExit):
@@ -61,17 +65,17 @@ def test_the_flag_for_one_connections_packets_says_what_draws_them(
     assert err.count("\n") == 1 and "open capture.pcapng in Wireshark" in err
 
 
-# Strangers' files -----------------------------------------------------------------------
+# Damaged files --------------------------------------------------------------------------
 
 def test_a_damaged_capture_is_read_or_refused_in_one_line() -> None:
-    chance, whole, refused = random.Random(27), small_bytes(), 0
+    draw, whole, refused = random.Random(27), small_bytes(), 0
     for _ in range(25):
         data = bytearray(whole)
-        for _ in range(chance.choice((1, 4, 40))):
-            data[chance.randrange(len(data))] = chance.randrange(256)
-        cut = bytes(data[:chance.choice((len(data), chance.randrange(len(data))))])
+        for _ in range(draw.choice((1, 4, 40))):
+            data[draw.randrange(len(data))] = draw.randrange(256)
+        end = draw.choice((len(data), draw.randrange(len(data))))
         try:
-            make_report(read_small(cut))
+            make_report(read_small(bytes(data[:end])))
         except FirstFlightError as error:
             refused += 1
             assert "\n" not in str(error)
@@ -81,12 +85,12 @@ def test_a_damaged_capture_is_read_or_refused_in_one_line() -> None:
 @pytest.mark.parametrize("data", [
     b"", b"no capture at all", struct.pack("<II", 0x0A0D0D0A, 0xFFFFFFF0) + bytes(9),
     small_bytes() + own_block(7, 5, b"\0\0\0\0")])
-def test_files_that_are_no_capture_are_refused(data: bytes) -> None:
+def test_a_file_that_is_no_capture_of_a_command_is_refused(data: bytes) -> None:
     with pytest.raises(NoCapture, match="not written by ./run.sh --capture"):
         read_small(data)
 
 
-# Parts ----------------------------------------------------------------------------------
+# Rates, headers, settings, and offloaded packets ----------------------------------------
 
 @pytest.mark.parametrize(("kbps", "words"), [(5e6, "5 Gbit/s"), (1500, "1.5 Mbit/s"),
                                              (64, "64 kbit/s")])
@@ -109,7 +113,10 @@ def test_headers_are_read_after_vlan_tags_and_extensions_and_in_fragments() -> N
 
 
 def capture_of(*heads: bytes, frame_bytes: int = 100, segments: int = 0) -> Capture:
-    """Packets with these first bytes."""
+    """A capture of packets of which these first bytes are kept.
+
+    frame_bytes: of each packet. segments: into which each offloaded packet is cut.
+    """
     sizes, count = [len(head) for head in heads], len(heads)
     packets = packets_of(place=[sum(sizes[:place]) for place in range(count)], kept=sizes,
                          frame_bytes=[frame_bytes] * count, segments=[segments] * count,
@@ -142,27 +149,29 @@ def test_each_segment_of_an_offloaded_packet_has_headers_of_its_own(
 
 # Connections ------------------------------------------------------------------
 
-
-def test_a_packet_that_a_queue_cuts_into_segments_counts_as_these() -> None:
+def test_a_packet_that_a_queue_cuts_into_segments_is_replaced_by_them() -> None:
     rows = packets_of(number=[7, 7, 7, 8], reason=[TAKEN_DOWN, 0, QUEUE_DROP, TAKEN_DOWN],
                       segments=[2, 0, 0, 2], accepted=[0, 0, 0, 0])
-    kept = _without_cut(rows)
-    assert kept.number.tolist() == [7, 7, 8] and kept.accepted.tolist() == [True, False, False]
+    remaining = _without_cut(rows)
+    assert remaining.number.tolist() == [7, 7, 8]
+    assert remaining.accepted.tolist() == [True, False, False]
 
 
 def test_forty_thousand_drops_are_explained_within_seconds() -> None:
     lost = [Packet(0, 30 + place * 0.02, 1 + 100 * place, 100, took_ms=0, reason=QUEUE_DROP)
             for place in range(40_000)]
-    again = [packet._replace(queued_ms=packet.queued_ms + 2000, reason=0) for packet in lost]
-    capture = build_capture([*HANDSHAKE, *lost, *again])
-    began = time.process_time()
-    (one,) = observe_tcp(capture)
-    assert one.retransmitted["dropped by the queue, h1 → h2, after a timeout"] == 1
-    assert one.retransmitted["dropped by the queue, h1 → h2"] == 39_999
-    assert time.process_time() - began < 20  # it was a minute
+    retransmitted = [packet._replace(queued_ms=packet.queued_ms + 2000, reason=0)
+                     for packet in lost]
+    capture = build_capture([*HANDSHAKE, *lost, *retransmitted])
+    begun_s = time.process_time()
+    (connection,) = observe_tcp(capture)
+    assert connection.retransmitted["dropped by the queue, h1 → h2, after a timeout"] == 1
+    assert connection.retransmitted["dropped by the queue, h1 → h2"] == 39_999
+    # CPU time: with a time that grows with the square of the drops it would be a minute.
+    assert time.process_time() - begun_s < 20
 
 
-# What was set ---------------------------------------------------------------
+# Settings of queues ---------------------------------------------------------
 
 def test_hfsc_is_read_once_and_unlisted_classes_of_prio_are_no_delay() -> None:
     hfsc = parse_setting(0, message("hfsc", 5 << 16, ROOT) + message("hfsc", 5 << 16, ROOT, True)
@@ -172,29 +181,31 @@ def test_hfsc_is_read_once_and_unlisted_classes_of_prio_are_no_delay() -> None:
     prio = parse_setting(0, message("prio", 1 << 16, ROOT, packets=50) + message(
         "netem", 2 << 16, 1 << 16 | 3, options=DELAY))
     assert prio.words == "netem delay 10 ms limit 9 packets" and prio.is_shaping
-    assert prio.delay_ms == 0  # by another class packets pass without
+    assert prio.delay_ms == 0  # packets may pass another class, without a delay
 
 
-def test_a_limit_is_as_old_as_itself_whatever_was_added_to_it() -> None:
+def test_a_limit_is_as_old_as_its_first_setting_although_others_were_added() -> None:
     delay = netem(delay_ms=10.0)
     rate = replace(delay, kind="tbf", handle=2 << 16, delay_ms=0.0, rate_kbps=1000.0)
-    begun, added = DeviceSetting(10, (delay,)), DeviceSetting(20, (delay, rate))
-    assert _since_ns([DeviceSetting(0), begun, added]) == 10
-    assert _since_ns([DeviceSetting(0, (rate,)), begun, added]) == 10  # another one was replaced
-    assert _since_ns([begun, DeviceSetting(15), added]) == 20  # it was removed meanwhile
+    first, added = DeviceSetting(10, (delay,)), DeviceSetting(20, (delay, rate))
+    assert _since_ns([DeviceSetting(0), first, added]) == 10
+    assert _since_ns([DeviceSetting(0, (rate,)), first, added]) == 10  # it replaced another one
+    assert _since_ns([first, DeviceSetting(15), added]) == 20  # it was removed for a while
 
 
 def test_a_netem_with_another_seed_is_a_new_setting() -> None:
-    came = packets_of(queued_ns=[5, 15], time_ns=[5, 15], number=[1, 2])
+    packets = packets_of(queued_ns=[5, 15], time_ns=[5, 15], number=[1, 2])
 
-    def of_seeds(*seeds: int) -> list[int]:
-        return [setting.time_ns for setting in _effective_settings([
-            DeviceSetting(10 * place, (netem(loss_percent=2.0, seed=seed),))
-            for place, seed in enumerate(seeds)], came)]
-    assert of_seeds(7, 8) == [0, 10] and of_seeds(7, 7) == [0]
+    def times_ns(*seeds: int) -> list[int]:
+        """The times of the effective settings, where seeds are set at 0, 10, … ns."""
+        settings = [DeviceSetting(10 * place, (netem(loss_percent=2.0, seed=seed),))
+                    for place, seed in enumerate(seeds)]
+        return [setting.time_ns for setting in _effective_settings(settings, packets)]
+
+    assert times_ns(7, 8) == [0, 10] and times_ns(7, 7) == [0]
 
 
-def test_no_queue_counts_the_tag_of_a_vlan() -> None:
+def test_the_tag_of_a_vlan_counts_on_the_wire_and_not_in_a_queue() -> None:
     capture = build_capture(HANDSHAKE)
     heads = bytearray(capture.data.tobytes())
     (plain, *_) = find_links(capture)
@@ -208,13 +219,13 @@ def test_no_queue_counts_the_tag_of_a_vlan() -> None:
 
 
 def test_connections_between_unknown_hosts_are_not_reported() -> None:
-    """Their addresses are those of other hosts, which have sent datagrams before."""
-    behind = [packet._replace(device=packet.device + 2, queued_ms=packet.queued_ms + 50)
-              for packet in HANDSHAKE]
-    capture = build_capture([Packet(0, 1, 0, 0), Packet(1, 2, 0, 0), *behind])
+    """Known hosts have sent datagrams from these addresses before, on other devices."""
+    on_other_devices = [packet._replace(device=packet.device + 2, queued_ms=packet.queued_ms + 50)
+                        for packet in HANDSHAKE]
+    capture = build_capture([Packet(0, 1, 0, 0), Packet(1, 2, 0, 0), *on_other_devices])
     data = bytearray(capture.data.tobytes())
     for place in capture.packets.place[:2].tolist():
-        data[place + 23] = UDP
+        data[place + 23] = UDP  # IPv4's protocol
     capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
     assert observe_tcp(capture) == []
 
@@ -226,7 +237,10 @@ def test_connections_between_unknown_hosts_are_not_reported() -> None:
 def test_the_rate_is_that_of_the_class_that_the_packets_passed(shares: tuple[int, int],
                                                                ceiling_kbps: float,
                                                                rate_kbps: float) -> None:
-    """As Open vSwitch sets queues: two classes below one with the port's rate."""
+    """Open vSwitch sets queues like this: two classes below one with the port's rate.
+
+    shares: bytes that passed each class, of 10 and 2 Mbit/s. ceiling_kbps: of the class above.
+    """
     top = Qdisc("htb", True, 0x1FFFE, 1 << 16, above=1 << 16, rate_kbps=ceiling_kbps, bytes=60_000,
                 packets=60, other_settings=("with classes below",))
     below = [Qdisc("htb", True, 1 << 16 | number, 0x1FFFE, above=0x1FFFE, rate_kbps=rate,
@@ -250,14 +264,14 @@ def test_htb_has_its_default_class_and_the_rate_of_a_class_with_children() -> No
     assert queues[1].rate_kbps == 5000 and queues[1].other_settings == ("with classes below",)
 
 
-# What stands above all --------------------------------------------------------------
+# Names of namespaces, and numbers of packets ----------------------------------------
 
-
-def test_a_namespace_has_the_name_given_last_before_a_moment() -> None:
+def test_a_namespace_has_the_name_that_it_was_given_last() -> None:
+    """A name has a time, the number of a namespace, and the name."""
     state = DeviceState(4, "x", "veth", 1, False, None, 1500, True)
-    named = NamespaceNames(["1 1 before", "5 1 after"])
-    assert (named.name(state), named.name(state._replace(time_ns=6))) == ("before", "after")
-    assert named.name(state._replace(namespace=9)) == ""
+    names = NamespaceNames(["1 1 before", "5 1 after"])
+    assert (names.name(state), names.name(state._replace(time_ns=6))) == ("before", "after")
+    assert names.name(state._replace(namespace=9)) == ""
 
 
 @pytest.mark.parametrize(("settings", "took_ms"), [
@@ -274,7 +288,7 @@ def test_packets_are_numbered_as_in_wireshark(settings: DeviceSetting, took_ms: 
     assert re.search(r"\(packet 104 (waited or was|arrived)", find_links(capture)[0].wrong[0])
 
 
-# How long a report may take -----------------------------------------------------------
+# The time limit of a report -----------------------------------------------------------
 
 @pytest.mark.parametrize(("left_s", "number", "status"), [
     (0.01, 0, 124), (None, signal.SIGTERM, 143), (None, signal.SIGINT, 130)])
@@ -288,14 +302,14 @@ def test_a_report_stops_at_its_time_limit_or_the_first_signal(monkeypatch: pytes
         time.sleep(60)
     monkeypatch.setattr(captured, "write", endless)
     monkeypatch.setattr(captured, "LEAST_S", 0.05)
-    heeded = signal.SIGINT if not number else number
-    # Tests that a shell has started in the background ignore SIGINT, and so does what they call.
-    before = signal.signal(heeded, signal.default_int_handler)
+    handled = signal.SIGINT if not number else number
+    # A process that a shell starts in the background ignores SIGINT, and these tests may be one.
+    before = signal.signal(handled, signal.default_int_handler)
     try:
         assert captured.write_in_time(tmp_path, {}, left_s, False) == status
-        assert signal.getsignal(heeded) is signal.default_int_handler
+        assert signal.getsignal(handled) is signal.default_int_handler
     finally:
-        signal.signal(heeded, before)
+        signal.signal(handled, before)
     assert "--report" in capsys.readouterr().err
     monkeypatch.setattr(captured, "write", lambda *_, **__: None)
     assert captured.write_in_time(tmp_path, {}, 0.0, False) == OK
@@ -304,16 +318,20 @@ def test_a_report_stops_at_its_time_limit_or_the_first_signal(monkeypatch: pytes
 
 # Commands, scripts and pings ----------------------------------------------------------
 
-def test_a_setting_names_the_command_that_made_it_once() -> None:
-    def asked(words: bytes) -> bytes:
+# Blocks that the guest's kernel writes have a number: 2 a setting, 5 a refused one, 6 the words of
+# the command that requested it, 7 a command that ended, 8 its output, 9 a connection that opened.
+
+def test_only_the_first_setting_of_a_command_names_the_command() -> None:
+    def command_block(words: bytes) -> bytes:
         head, end = struct.pack("<HH", 1, len(words)), bytes(-len(words) % 4 + 4)
         return own_block(6, 0, head + words + end)
+
     queues = message("netem", 1 << 16, ROOT)
     settings = own_block(2, 0, struct.pack("<I", len(queues)) + queues)
-    capture = read_small(small_bytes() + asked(b"tc qdisc add") + settings + settings)
+    capture = read_small(small_bytes() + command_block(b"tc qdisc add") + settings + settings)
     assert [setting.command for setting in capture.devices[0].settings[-2:]] == ["tc qdisc add", ""]
     refusal = own_block(5, 0, struct.pack("<I", 17) + bytes(4))
-    refused = read_small(small_bytes() + asked(b"tc x") + refusal + settings).devices[0]
+    refused = read_small(small_bytes() + command_block(b"tc x") + refusal + settings).devices[0]
     assert refused.refused == ["the kernel refused a qdisc: File exists (tc x)"]
     assert refused.settings[-1].command == ""
 
@@ -334,23 +352,28 @@ def test_commands_are_read_from_a_capture() -> None:
 
 def link_made(line: int, given: dict[str, object], ignored: Sequence[str] = (), kind: str = "TC",
               own_class: bool = False, file: str = "/x/a.py") -> str:
-    """A line as the guest writes it."""
+    """A line of the guest on a call of addLink in this line of a script.
+
+    given: parameters of the call. ignored: those that Mininet ignores. own_class: whether the
+    script has its own class of interfaces.
+    """
     end = {"device": "h1-eth0", "class": f"{kind}Intf", "is_mininets": not own_class,
            "given": given, "ignored": [*ignored], "most_bw": 1000 if kind == "TC" else None}
     return json.dumps({"at": [file, line], "link": f"{kind}Link", "ends": [end, end]})
 
 
-def told(*lines: str) -> list[str]:
+def advice(*lines: str) -> list[str]:
+    """The lines of a report on these calls."""
     return lines_about_links(read_calls(lines, ["python3", "a.py"]))
 
 
 def test_parameters_of_links_that_mininet_ignores_are_reported_by_line() -> None:
-    assert told(link_made(2, {"bandwidth": "10", "weight": "3"}, ["bandwidth", "weight"]),
-                link_made(3, {"bw": "10"}, ["bw"], kind=""), link_made(4, {"bw": "2000"}),
-                link_made(5, {"dealy": "5ms"}, ["dealy"], file="/x/topo.py"),
-                link_made(6, {"dealy": "5ms"}, ["dealy"]), link_made(7, {"bw": "9"}),
-                link_made(8, {"loss": "150"}), link_made(9, {"use_tbf": "True"}),
-                link_made(10, {"jitter": "2ms"})) == [
+    assert advice(link_made(2, {"bandwidth": "10", "weight": "3"}, ["bandwidth", "weight"]),
+                  link_made(3, {"bw": "10"}, ["bw"], kind=""), link_made(4, {"bw": "2000"}),
+                  link_made(5, {"dealy": "5ms"}, ["dealy"], file="/x/topo.py"),
+                  link_made(6, {"dealy": "5ms"}, ["dealy"]), link_made(7, {"bw": "9"}),
+                  link_made(8, {"loss": "150"}), link_made(9, {"use_tbf": "True"}),
+                  link_made(10, {"jitter": "2ms"})) == [
         "line 2, addLink: Mininet does not know bandwidth, and ignores it: write bw",
         "line 3, addLink: Link ignores bw: write cls=TCLink",
         "line 4, addLink: bw=2000: Mininet takes at most 1000 Mbit/s, and sets no rate for more",
@@ -359,16 +382,17 @@ def test_parameters_of_links_that_mininet_ignores_are_reported_by_line() -> None
         " no queue either",
         "line 9, addLink: use_tbf: without bw Mininet ignores it",
         "line 10, addLink: jitter: without delay Mininet ignores it"]
-    assert told(link_made(0, {"bw": "10"}, ["bw"], kind="", file="")) == [
+    assert advice(link_made(0, {"bw": "10"}, ["bw"], kind="", file="")) == [
         "addLink: Link ignores bw: write link=TCLink (or --link tc)"]
     several = [link_made(line, {"lat": "1ms"}, ["lat"]) for line in range(1, 6)]
-    assert told(*several) == ["line 1, line 2, line 3 and 2 more, addLink: Mininet does not know"
-                              " lat, and ignores it: write delay"]
+    assert advice(*several) == ["line 1, line 2, line 3 and 2 more, addLink: Mininet does not know"
+                                " lat, and ignores it: write delay"]
 
 
 def test_parameters_of_the_scripts_own_link_class_are_not_reported() -> None:
-    assert not told(link_made(2, {"bandwidth": "10", "bw": "2000"}, ["bandwidth"], own_class=True))
-    assert not told(link_made(2, {"bw": "10", "rate": "7"}, ["rate"]))  # bw is there, too
+    assert not advice(link_made(2, {"bandwidth": "10", "bw": "2000"}, ["bandwidth"],
+                                own_class=True))
+    assert not advice(link_made(2, {"bw": "10", "rate": "7"}, ["rate"]))  # bw sets the rate
 
 
 @pytest.mark.parametrize("line", [
@@ -382,7 +406,7 @@ def test_malformed_calls_of_a_guest_are_skipped(line: str) -> None:
 
 
 def test_texts_of_a_guest_are_shown_without_control_characters() -> None:
-    (line,) = told(link_made(2, {"lat": "1ms", "bw": "7000\x1b[2J"}, ["lat"], "TC\x1b[1m"))
+    (line,) = advice(link_made(2, {"lat": "1ms", "bw": "7000\x1b[2J"}, ["lat"], "TC\x1b[1m"))
     assert "\x1b" not in line and line.startswith("line 2, addLink: Mininet does not know lat")
 
 
@@ -400,37 +424,39 @@ def test_a_command_is_found_at_the_scripts_line_that_gave_it() -> None:
         capture, calls=lines, command=["a.py"]).report.alarms[0]
 
 
-@pytest.mark.parametrize(("order", "is_told"), [
+@pytest.mark.parametrize(("order", "is_alarm"), [
     (("link", "root"), True), (("root", "link"), False), (("link", "root", "host"), False)])
 def test_a_sysctl_written_outside_the_hosts_is_an_alarm_once_there_are_hosts(
-        order: Sequence[str], is_told: bool) -> None:
-    """Before there are hosts it is what they begin with."""
-    lines = {"link": link_made(3, {"bw": "10"}), **{
-        node: json.dumps({"at": ["/x/a.py", 4], "node": "" if node == "root" else "h1",
-                          "command": "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"})
-        for node in ("root", "host")}}
-    alarms = make_report(build_capture(HANDSHAKE), calls=[lines[each] for each in order],
-                         command=["a.py"]
-                ).report.alarms
-    assert is_told == any(alarm.startswith("line 4: echo reno > /proc/sys") for alarm in alarms)
+        order: Sequence[str], is_alarm: bool) -> None:
+    """Hosts inherit a sysctl that is written before there are any."""
+    def writes_sysctl(node: str) -> str:
+        return json.dumps({"at": ["/x/a.py", 4], "node": node,
+                           "command": "echo reno > /proc/sys/net/ipv4/tcp_congestion_control"})
+
+    lines = {"link": link_made(3, {"bw": "10"}), "root": writes_sysctl(""),
+             "host": writes_sysctl("h1")}
+    alarms = make_report(build_capture(HANDSHAKE), calls=[lines[name] for name in order],
+                         command=["a.py"]).report.alarms
+    assert is_alarm == any(alarm.startswith("line 4: echo reno > /proc/sys") for alarm in alarms)
 
 
 def test_a_program_that_popen_does_not_find_is_an_alarm() -> None:
     lines = [json.dumps({"at": ["/x/a.py", 4], "node": "popen", "command": "iperf9 -s",
                          "is_missing": is_missing}) for is_missing in (True, False)]
     capture = build_capture(HANDSHAKE)
-    missing, there = (make_report(capture, calls=[line], command=["a.py"]).report.alarms
-                      for line in lines)
-    assert "line 4: popen: iperf9: no such program" in missing and missing[1:] == there
+    if_missing, if_found = (make_report(capture, calls=[line], command=["a.py"]).report.alarms
+                            for line in lines)
+    assert "line 4: popen: iperf9: no such program" in if_missing
+    assert if_missing[1:] == if_found
 
 
 def test_mininets_own_ethtool_is_no_alarm_and_a_scripts_is() -> None:
-    said = "bash: line 1: ethtool: command not found\n"
-    capture = build_with_commands(complaints=(said,), program="bash")
-    made_by = link_made(3, {"bw": "10"})
-    own = json.dumps({"at": ["/x/a.py", 4], "command": "ethtool -K h1-eth0 tso off"})
-    assert "ethtool" not in " ".join(make_report(capture, calls=[made_by]).report.alarms)
-    assert "ethtool" in make_report(capture, calls=[made_by, own]).report.alarms[0]
+    complaint = "bash: line 1: ethtool: command not found\n"
+    capture = build_with_commands(complaints=(complaint,), program="bash")
+    by_mininet = link_made(3, {"bw": "10"})
+    by_script = json.dumps({"at": ["/x/a.py", 4], "command": "ethtool -K h1-eth0 tso off"})
+    assert "ethtool" not in " ".join(make_report(capture, calls=[by_mininet]).report.alarms)
+    assert "ethtool" in make_report(capture, calls=[by_mininet, by_script]).report.alarms[0]
     assert "ethtool" in make_report(capture).report.alarms[0]
 
 
@@ -449,7 +475,7 @@ def test_red_is_described_with_its_settings() -> None:
     assert red.words == "red min 15000 max 45000 bytes ecn limit 60000 bytes" and red.is_shaping
 
 
-# Captures with very much in them: so much is followed, and the rest is counted --------
+# Large captures: what is beyond a limit is only counted -------------------------------
 
 def conversations_of(capture: Capture) -> conversations.Conversations:
     fields = read_headers(capture)
@@ -471,13 +497,13 @@ def test_connections_beyond_the_limit_are_only_counted(monkeypatch: pytest.Monke
 
 
 def datagrams(count: int, flows: int) -> Capture:
-    """Datagrams from h1 to h2, the n-th of flow n modulo flows."""
+    """Datagrams from h1 to h2, in turn of this many flows, and one from h2 at the end."""
     capture = build_capture([Packet(0, number, 0, 0, took_ms=0.5, ends=(9 + number % flows, 7))
                     for number in range(count)] + [Packet(1, count, 0, 0, ends=(1, 1))])
     data = bytearray(capture.data.tobytes())
     for number, place in enumerate(sorted(capture.packets.place.tolist())):
-        data[place + 23] = 17
-        data[place + 42:place + 50] = struct.pack(">Q", number)
+        data[place + 23] = UDP
+        data[place + 42:place + 50] = struct.pack(">Q", number)  # so that each is another one
     capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
     return capture
 
@@ -516,8 +542,9 @@ def test_settings_beyond_the_limit_are_only_counted(monkeypatch: pytest.MonkeyPa
     ended = own_block(7, 5, struct.pack("<III", 1, 77, 2 << 8) + bytes(4))
     whole = read_small(small_bytes() + 5 * ended)
     assert len(whole.commands) == 5 and not whole.unread
-    own = sum(len(device.settings) + len(device.states) for device in whole.devices)
-    monkeypatch.setattr(pcapng, "MOST_BLOCKS", own + len(whole.dropped) + 2)
-    part = read_small(small_bytes() + 5 * ended)
-    assert len(part.commands) == 2 and part.unread == 3
-    assert "3 settings of queues and commands are not read" in make_report(part).report.alarms[0]
+    of_devices = sum(len(device.settings) + len(device.states) for device in whole.devices)
+    monkeypatch.setattr(pcapng, "MOST_BLOCKS", of_devices + len(whole.dropped) + 2)
+    limited = read_small(small_bytes() + 5 * ended)
+    assert len(limited.commands) == 2 and limited.unread == 3
+    assert "3 settings of queues and commands are not read" in make_report(
+        limited).report.alarms[0]

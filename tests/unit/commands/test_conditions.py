@@ -59,28 +59,30 @@ def test_flags_in_parentheses_select_trials(text: str, mean_ms: float) -> None:
         assert condition.holds(OfRecords(records))[0]
 
 
-@pytest.mark.parametrize(("text", "said"), [
+@pytest.mark.parametrize(("text", "words"), [
     ("total_ms(rtt=50) > 1", "measures no rtt of 50, but 20.0, 200.0"),
     ("total_ms(10, iw=3) > 1", "measures no iw of 3, but 10"),
     ("total_ms(cc=reno) > 1", "measures no cc of reno, but bbr, cubic")])
-def test_a_value_that_no_trial_has_is_refused(text: str, said: str) -> None:
-    with pytest.raises(FirstFlightError, match=said):
+def test_a_value_that_no_trial_has_is_refused(text: str, words: str) -> None:
+    with pytest.raises(FirstFlightError, match=words):
         conditions.read(text).check(NETWORKS)
 
 
-def test_values_that_no_trial_has_together_are_refused() -> None:
-    some = [trial for trial in NETWORKS.trials
-            if (trial.rtt_ms == 20) == (trial.congestion_control == "bbr")]
+def test_a_combination_of_values_that_no_trial_has_is_refused() -> None:
+    bbr_at_20_ms_or_cubic = [trial for trial in NETWORKS.trials
+                             if (trial.rtt_ms == 20) == (trial.congestion_control == "bbr")]
+    study = replace(NETWORKS, trials=bbr_at_20_ms_or_cubic)
     with pytest.raises(FirstFlightError, match="has all of these values"):
-        conditions.read("total_ms(rtt=20, cc=cubic) > 1").check(replace(NETWORKS, trials=some))
+        conditions.read("total_ms(rtt=20, cc=cubic) > 1").check(study)
 
 
-@pytest.mark.parametrize(("text", "said"), [
+@pytest.mark.parametrize(("text", "words"), [
     ("total_ms(rt=50) > 1", "'rt' is no flag .*did you mean 'rtt'"),
     ("total_ms(rtt=soon) > 1", "soon"), ("total_ms(rtt='20,200') > 1", "is not one value"),
     ("total_ms(queue='50ms') > 1", "not a number of packets"), ("total_ms(**x) > 1", "no flag")])
-def test_a_selector_that_is_no_flag_is_refused(text: str, said: str) -> None:
-    with pytest.raises(ValueError, match=said):
+def test_an_unknown_flag_or_an_invalid_value_in_parentheses_is_refused(text: str, words: str
+                                                                       ) -> None:
+    with pytest.raises(ValueError, match=words):
         conditions.read(text)
 
 
@@ -97,7 +99,7 @@ def test_the_line_of_a_condition_has_both_sides() -> None:
     "total_ms > 1e400", "1e400 - 1e400 < total_ms", "total_ms > 1if total_ms else 2",
     "total_ms\n> 1", "total_ms > 1 # \x1b[2J", "total_ms \u202e> 1",
     "total_ms > 1" + " " * 200 + "+ 1", "(" * 90 + "total_ms > 1", "-" * 190 + "total_ms > 1 1"])
-def test_an_expression_of_another_form_is_no_condition(text: str) -> None:
+def test_a_text_that_is_no_condition_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match="condition|neither a number nor a column|names no column"
                        "|cannot be printed") as refused:
         conditions.read(text)
@@ -112,12 +114,12 @@ def test_only_verified_trials_count() -> None:
         conditions.read("total_ms(10) > 1").holds(OfRecords([]))
 
 
-@pytest.mark.parametrize(("text", "said"), [
+@pytest.mark.parametrize(("text", "words"), [
     ("total_ms / retransmissions > 1", "divides by a mean of 0"),
     ("total_ms * 1e200 * 1e200 - total_ms * 1e200 * 1e200 > 1", "is not a number"),
     ("1 > total_ms * 1e200 * 1e200", "is not a number")])
-def test_a_condition_that_cannot_be_computed_is_undetermined(text: str, said: str) -> None:
-    with pytest.raises(conditions.UndeterminedError, match=said) as ended:
+def test_a_condition_that_cannot_be_computed_is_undetermined(text: str, words: str) -> None:
+    with pytest.raises(conditions.UndeterminedError, match=words) as ended:
         conditions.read(text).holds(OfRecords(RECORDS))
     assert ended.value.exit_status == errors.VERDICT
 
@@ -133,7 +135,7 @@ def test_pythons_warnings_about_a_condition_are_not_printed() -> None:
 # Bounds, users and probes ---------------------------------------------------------------
 
 class Between(NamedTuple):
-    """A source in which each number has these ends."""
+    """A source of which every mean is only known to lie between these bounds."""
 
     least: float
     most: float
@@ -154,7 +156,8 @@ def test_a_bound_decides_only_where_both_ends_agree(text: str, holds: bool | Non
         condition.holds(Between(12, 40))
 
 
-def test_an_undetermined_condition_hides_no_other_line(capsys: pytest.CaptureFixture[str]) -> None:
+def test_conditions_after_an_undetermined_one_are_still_printed(capsys: pytest.CaptureFixture[str]
+                                                                ) -> None:
     texts = ["iw > 20", "iw > 10"]
     output = Output(conditions=[conditions.read(text) for text in texts])
     with pytest.raises(conditions.UndeterminedError, match="iw > 20"):
@@ -162,8 +165,11 @@ def test_an_undetermined_condition_hides_no_other_line(capsys: pytest.CaptureFix
     assert "--fail-if iw > 10: holds" in capsys.readouterr().out
 
 
-def test_means_over_users_have_their_weights_and_only_what_the_file_says() -> None:
-    """Of three users of 60, 600 and 900 ms the third counts twice; other parts take ten times."""
+def test_means_over_users_have_their_weights_and_not_the_varied_conditions() -> None:
+    """Three users take 60, 600 and 900 ms, and the third counts twice: 615 ms.
+
+    Trials with another queue take ten times as long.
+    """
     made = KIND.study(parse("users_of_x", FEW_USERS.replace(
         "groups", 'unknown = ["queue"]\ngroups')))
     records = [Record(trial, True, verdict=PASS, retransmissions=0, queue_drops=0,
@@ -178,16 +184,18 @@ def test_means_over_users_have_their_weights_and_only_what_the_file_says() -> No
 
 @pytest.mark.parametrize("control", ["cubic", "bbr"])
 def test_the_recommended_window_of_an_option_is_selected_by_its_flag(control: str) -> None:
-    """60 users who gain a round trip of three from 32 segments, with one of both."""
+    """With one congestion control, 60 users save one of three round trips by 32 segments."""
     rows = 60
     columns = {"group": [0] * rows, "times": [1] * rows, "rtt_ms": list(range(20, 80)),
                "bandwidth_kbps": [9000] * rows, "response_bytes": [60000] * rows}
     made = KIND.study(parse("users_of_x", FEW_USERS.partition("groups")[0].replace(
         '"cubic"', '["cubic", "bbr"]') + 'groups = [""]\n' + "\n".join(
         f"{name} = {column}" for name, column in columns.items())))
-    records = [Record(trial, True, verdict=PASS, retransmissions=0, queue_drops=0,
-                      total_ms=trial.rtt_ms * (2 if (trial.congestion_control, trial.initcwnd)
-                                               == (control, 32) else 3)) for trial in made.trials]
+    records = []
+    for trial in made.trials:
+        saves = (trial.congestion_control, trial.initcwnd) == (control, 32)
+        records.append(Record(trial, True, verdict=PASS, retransmissions=0, queue_drops=0,
+                              total_ms=trial.rtt_ms * (2 if saves else 3)))
     source = OfUsers(made.scenario.users, records)
     for name in ("cubic", "bbr"):
         condition = conditions.read(f"recommended_iw(cc={name}) > 10")
@@ -195,7 +203,7 @@ def test_the_recommended_window_of_an_option_is_selected_by_its_flag(control: st
         assert condition.holds(source)[0] is (name == control)
 
 
-def test_where_no_window_holds_a_condition_on_it_is_undetermined() -> None:
+def test_a_condition_on_a_recommended_window_is_undetermined_where_there_is_none() -> None:
     made = KIND.study(parse("users_of_x", FEW_USERS))
     with pytest.raises(conditions.UndeterminedError, match="no window holds"):
         conditions.read("recommended_iw > 10").holds(OfUsers(made.scenario.users, []))
@@ -207,7 +215,7 @@ def test_where_no_window_holds_a_condition_on_it_is_undetermined() -> None:
     ("three segments before", 7, (7, 10)), ("the response, after three segments", 7, (7, None)),
     ("counted", 10, (10, None)), ("counted, slowly", 11, (None, 11)),
     ("counted, slowly, with a small response", None, (None, None))])
-def test_the_window_of_a_probe_has_the_ends_that_are_known(
+def test_the_values_of_a_probe_have_the_known_bounds_of_its_window(
         name: str, iw: int | None, ends: tuple[int | None, int | None]) -> None:
     probed_window = verdict.judge_probe(probed.PROBES[name])
     values = probe.values_of(probed_window)
@@ -235,7 +243,7 @@ def test_a_probe_ends_with_the_status_of_its_condition(
     assert "first flight: 10 segments" in printed.err and condition in printed.err
 
 
-def test_what_a_probe_cannot_decide_is_undetermined() -> None:
+def test_a_condition_on_a_probe_is_undetermined_where_only_a_bound_is_known() -> None:
     output = Output(conditions=[conditions.read("iw < 20")])
     shown = verdict.judge_probe(probed.PROBES["the response is in it"])
     with pytest.raises(conditions.UndeterminedError, match="only a bound is known"):

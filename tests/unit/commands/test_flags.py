@@ -1,4 +1,4 @@
-"""Flags and their help; and several runs of one command, how far their numbers lie apart."""
+"""Flags and their help; and the runs of --repeat, and how far their numbers lie apart."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ from vtime import CommandRequest, LinkTimes, Result
 # Help ---------------------------------------------------------------------------------
 
 EVERYWHERE = {"-h", "--help", "--version"}
-_FLAG = re.compile(r"^  (?:-\w[^,\n]*, )?(--[a-z-]+)\b", re.MULTILINE)  # at the begin of its text
+_FLAG = re.compile(r"^  (?:-\w[^,\n]*, )?(--[a-z-]+)\b", re.MULTILINE)  # where its help begins
 
 
 def actions_of(monkeypatch: pytest.MonkeyPatch, module: ModuleType, read: Callable[[], object]
                ) -> dict[str, argparse.Action]:
-    """The flags of the parser that a call builds, by their names."""
+    """The actions, by flag, of the parser that a call of read builds in a module."""
     built: list[Parser] = []
 
     def build(*words: object, **more: object) -> Parser:
@@ -54,7 +54,7 @@ def flags_of(monkeypatch: pytest.MonkeyPatch, module: ModuleType, read: Callable
 
 
 def parts(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
-    """Of the text of --help all: what concerns trials, and what concerns commands."""
+    """The two parts of --help all: flags of trials, and flags of commands."""
     with pytest.raises(SystemExit):
         flags.parse(["--help", "all"])
     trials, usage, commands = capsys.readouterr().out.partition("usage: ./run.sh [FLAG ...] -- ")
@@ -64,20 +64,21 @@ def parts(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
 
 def test_help_of_all_has_each_flag_of_trials(monkeypatch: pytest.MonkeyPatch,
                                              capsys: pytest.CaptureFixture[str]) -> None:
-    there = flags_of(monkeypatch, flags, lambda: flags.parse(["--rtt", "5"]))
-    assert set(_FLAG.findall(parts(capsys)[0])) - EVERYWHERE == there
+    parsed = flags_of(monkeypatch, flags, lambda: flags.parse(["--rtt", "5"]))
+    assert set(_FLAG.findall(parts(capsys)[0])) - EVERYWHERE == parsed
 
 
 def test_help_of_all_has_each_flag_of_commands(monkeypatch: pytest.MonkeyPatch, tmp_path: Path,
                                                capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "capture.pcapng").write_bytes(b"")
-    there = (flags_of(monkeypatch, command_line, lambda: command_line.parse(["--", "true"]))
-             | flags_of(monkeypatch, captured,
-                        lambda: captured.parse(["--report", str(tmp_path)])))
-    assert set(_FLAG.findall(parts(capsys)[1])) == there
+    parsed = (flags_of(monkeypatch, command_line, lambda: command_line.parse(["--", "true"]))
+              | flags_of(monkeypatch, captured,
+                         lambda: captured.parse(["--report", str(tmp_path)])))
+    assert set(_FLAG.findall(parts(capsys)[1])) == parsed
 
 
-def test_a_cluster_compares_what_its_document_says(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_tools_that_a_cluster_compares_are_named_in_its_document(
+        monkeypatch: pytest.MonkeyPatch) -> None:
     from firstflight.runs.results import provenance
     text = " ".join((PROJECT / "docs" / "INSTALL.md").read_text(encoding="utf-8").split())
     (compared,) = re.findall(r"Compared before the run begins: (.*?)\. ", text)
@@ -86,9 +87,9 @@ def test_a_cluster_compares_what_its_document_says(monkeypatch: pytest.MonkeyPat
     assert named == set(provenance.tools())
 
 
-# Requests -----------------------------------------------------------------------------
+# Each flag changes the request --------------------------------------------------------
 
-IN_A_FOLDER = {"--ca", "--server-name"}  # whose examples need a file
+IN_A_FOLDER = {"--ca", "--server-name"}  # their examples need a file
 
 
 @pytest.mark.parametrize("flag", sorted({*flags.EXAMPLES} - EVERYWHERE - IN_A_FOLDER))
@@ -97,13 +98,15 @@ def test_each_flag_changes_the_request(flag: str, monkeypatch: pytest.MonkeyPatc
     action = actions_of(monkeypatch, flags, lambda: flags.parse(words))[flag]
     place = words.index(flag)
     values = itertools.takewhile(lambda word: not word.startswith("--"), words[place + 1:])
-    count = len([*values]) if action.nargs == "+" else (
-        1 if action.nargs is None else int(action.nargs))
+    if action.nargs == "+":
+        count = len([*values])
+    else:
+        count = 1 if action.nargs is None else int(action.nargs)
     try:
-        other = flags.parse([*words[:place], *words[place + 1 + count:]])
-    except SystemExit:  # what is left needs this flag
+        without_flag = flags.parse([*words[:place], *words[place + 1 + count:]])
+    except SystemExit:  # the other words need this flag
         return
-    assert flags.parse(words) != other
+    assert flags.parse(words) != without_flag
 
 
 # How far the numbers of several runs lie apart ------------------------------------------
@@ -124,19 +127,20 @@ UNIMODAL: dict[str, Callable[[random.Random], float]] = {
 
 @pytest.mark.parametrize("runs", [8, 12, 20, 40])
 @pytest.mark.parametrize("name", UNIMODAL)
-def test_no_states_are_named_where_there_are_none(name: str, runs: int) -> None:
-    """At most 1 % of 400 samples of one state; two_states reports 4 in 1000 of 40,000."""
+def test_a_sample_of_one_state_is_taken_for_two_in_a_hundredth_of_cases_at_most(
+        name: str, runs: int) -> None:
+    """These are 4 of 400 samples. two_states documents 4 in 1000, of 40,000 samples."""
     draw = random.Random(f"{name} {runs}")
-    named = sum(bool(two_states([UNIMODAL[name](draw) for _ in range(runs)])) for _ in range(400))
-    assert named <= 4
+    found = sum(bool(two_states([UNIMODAL[name](draw) for _ in range(runs)])) for _ in range(400))
+    assert found <= 4
 
 
 @pytest.mark.parametrize("runs", [16, 20, 40])
 @pytest.mark.parametrize("share", [0.3, 0.5, 0.7])
-def test_two_states_as_the_known_network_has_them_are_named(runs: int, share: float) -> None:
-    """16 to 23 Mbit/s or 65 to 90: so a script of a bridge and a short queue comes out."""
+def test_two_states_that_a_real_script_has_are_found(runs: int, share: float) -> None:
+    """A script with a bridge and a short queue measures 16 to 23 Mbit/s, or 65 to 90."""
     draw = random.Random(runs)
-    named = 0
+    found = 0
     for _ in range(100):
         low = round(share * runs)
         values = [draw.uniform(16.0, 23.0) for _ in range(low)] + [
@@ -144,15 +148,15 @@ def test_two_states_as_the_known_network_has_them_are_named(runs: int, share: fl
         draw.shuffle(values)
         states = two_states(values)
         if states:
-            named += 1
+            found += 1
             assert [state.count for state in states] == [low, runs - low]
-    assert named == 100
+    assert found == 100
 
 
 @pytest.mark.parametrize("values", [
     [1.0, 2.0] * 3,  # too few runs
-    [9.57] * 8 + [9.58] * 8,  # apart by less than a fifth
-    [0.0] * 8 + [1.0] * 8, [2.0] * 6 + [6.0] * 6,  # counts that are apart by less than 5
+    [9.57] * 8 + [9.58] * 8,  # less than a fifth apart
+    [0.0] * 8 + [1.0] * 8, [2.0] * 6 + [6.0] * 6,  # counts that are less than 5 apart
     [20.0] * 15 + [86.0],  # a state of one run
     [5.0] * 12, [0.0] * 12])
 def test_a_sample_without_a_gap_has_no_states(values: list[float]) -> None:
@@ -183,11 +187,11 @@ def test_runs_without_losses_are_a_state_of_their_own() -> None:
     ("took -3.5e-3 s, {x} 12%", "took {} s, (x) {}%", [-0.0035, 12])])
 def test_a_line_is_split_into_its_form_and_its_numbers(line: str, form: str,
                                                        values: list[float]) -> None:
-    found, numbers = numbers_of(line)
-    assert (found, [number.value for number in numbers]) == (form, values)
+    found_form, numbers = numbers_of(line)
+    assert (found_form, [number.value for number in numbers]) == (form, values)
 
 
-def test_lines_that_agree_but_for_numbers_make_a_row_for_each_number_that_differs() -> None:
+def test_lines_that_differ_in_numbers_only_make_a_row_for_each_of_these_numbers() -> None:
     runs = [[IPERF3.format("10.04", 20.5 + run, 16.8 + run), "5 hosts"] for run in range(3)]
     first, second = line_rows(runs)
     assert first.name == "[ 5] 0.00-10.04 sec _ MBytes # Mbits/sec receiver"
@@ -195,7 +199,7 @@ def test_lines_that_agree_but_for_numbers_make_a_row_for_each_number_that_differ
     assert second.name == "[ 5] 0.00-10.04 sec # MBytes _ Mbits/sec receiver"
 
 
-def test_a_prefix_that_changes_belongs_to_the_number() -> None:
+def test_a_prefix_of_the_unit_that_changes_belongs_to_the_number() -> None:
     (row,) = line_rows([["sent 980 KBytes"], ["sent 1.5 MBytes"], ["sent 2 MBytes"]])
     assert row.name == "sent _Bytes" and row.values == (980 * 1024, 1.5 * 1024 ** 2, 2 * 1024 ** 2)
 
@@ -206,21 +210,21 @@ def test_a_line_that_comes_several_times_is_compared_in_order() -> None:
         ("b _", (7, 8, 9)), ("a _", (1, 3, 5)), ("a _", (2, None, 6))]
 
 
-def test_a_line_of_one_run_is_no_row() -> None:
+def test_a_line_that_only_one_run_printed_is_no_row() -> None:
     assert line_rows([["only here 1"], ["no number"]]) == []
 
 
 def test_the_table_has_median_range_each_and_states() -> None:
     rates = (20.8, 86.6, 20.9, 20.8, 86.0, 21.0, 20.7, 20.8, 86.1, 20.6)
-    told = table([Row("h1 → h2: goodput", rates, "Mbit/s"),
+    text = table([Row("h1 → h2: goodput", rates, "Mbit/s"),
                   Row("h1 → h2: losses", (0.0,) * 10)],
                  line_rows([[f"{number} Mbit/s"] for number in rates]), len(rates))
-    assert "median 20.85 Mbit/s, range 20.6–86.6; each: 20.8 86.6 20.9" in told
-    assert "two states: 20.6–21 in 70 % (7 runs), 86–86.6 in 30 % (3 runs)" in told
-    assert "losses" not in told and "\n_ Mbit/s\n" in told
+    assert "median 20.85 Mbit/s, range 20.6–86.6; each: 20.8 86.6 20.9" in text
+    assert "two states: 20.6–21 in 70 % (7 runs), 86–86.6 in 30 % (3 runs)" in text
+    assert "losses" not in text and "\n_ Mbit/s\n" in text
 
 
-def test_the_table_says_where_nothing_differs() -> None:
+def test_the_table_says_that_nothing_differs_where_all_values_are_equal() -> None:
     assert "printed numbers: none that differ" in table([], [], 8)
     assert "TCP connections: 1, the same in all runs" in table([Row("a", (1.0,) * 8)], [], 8)
     assert "in 8 runs and more" in table([], [], 3)
@@ -238,12 +242,15 @@ def test_a_name_from_a_script_is_printed_without_invisible_characters() -> None:
 
 # The runs of --repeat -----------------------------------------------------------------
 
-Answer = Callable[[int, Any], int]  # of a seed, and what watches: the status
+Answer = Callable[[int, Any], int]  # (seed, watcher of the run) → the run's exit status
 
 
 @pytest.fixture
 def runs_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], list[CommandRequest]]:
-    """No guest is booted: a run prints its seed and ends with what the function returns."""
+    """Lets runs end without a guest: each prints a rate, and has the status of a function.
+
+    The function that comes back takes that function, and returns the list of requests to come.
+    """
     def use(answer: Answer) -> list[CommandRequest]:
         called: list[CommandRequest] = []
 
@@ -261,26 +268,28 @@ def runs_as(monkeypatch: pytest.MonkeyPatch) -> Callable[[Answer], list[CommandR
 
 
 def status_of(folder: Path, *flags: str) -> int:
+    """The exit status of a command with these flags."""
     line = command_line.parse([*flags, "--results", str(folder), "--", "true"])
     return repeated.run(line, Path("kernel"))
 
 
 def stored_in(folder: Path) -> dict[str, Any]:
+    """The spread.json of the only command in a folder."""
     (path,) = folder.glob("commands/*/spread.json")
     stored: dict[str, Any] = json.loads(path.read_text())
     return stored
 
 
-def test_each_run_has_a_seed_of_its_own_and_a_machines_noise(
+def test_each_run_has_another_seed_and_the_noise_of_a_machine(
         tmp_path: Path, runs_as: Callable[[Answer], list[CommandRequest]],
         capsys: pytest.CaptureFixture[str]) -> None:
     called = runs_as(lambda seed, watcher: 0)
     assert status_of(tmp_path, "--repeat", "3", "--seed", "5", "--packet-cost", "0") == 0
     assert [request.seed for request in called] == [5, 6, 7]
     assert all(request.link_times == LinkTimes(0, 1000, 1000) for request in called)
-    told = capsys.readouterr()
-    assert "rate _ Mbit/s\n    median 9, range 7.5–10.5; each: 7.5 9 10.5\n" in told.out
-    assert "run 3 of 3: seed 7, status 0" in told.err
+    printed = capsys.readouterr()
+    assert "rate _ Mbit/s\n    median 9, range 7.5–10.5; each: 7.5 9 10.5\n" in printed.out
+    assert "run 3 of 3: seed 7, status 0" in printed.err
     assert stored_in(tmp_path)["seeds"] == [5, 6, 7]
 
 
@@ -317,19 +326,21 @@ def test_a_signal_stops_the_guests_that_run(
 
         def stop_soon(self, status: int, why: str) -> None:
             self.stopped = status, why
-    first, late = Guest(), Guest()
+
+    before_signal, after_signal = Guest(), Guest()
 
     def answer(seed: int, watcher: Any) -> int:
-        watcher.begin(first)
+        watcher.begin(before_signal)
         watcher.interrupt(signal.SIGINT, None)
-        watcher.begin(late)
+        watcher.begin(after_signal)
         return INTERRUPTED
+
     runs_as(answer)
     assert status_of(tmp_path, "--repeat", "2") == INTERRUPTED
-    assert first.stopped == late.stopped == (INTERRUPTED, "stopped")
+    assert before_signal.stopped == after_signal.stopped == (INTERRUPTED, "stopped")
 
 
-def test_a_run_that_cannot_be_made_keeps_the_others(
+def test_an_error_of_a_run_ends_the_command_and_keeps_the_earlier_runs(
         tmp_path: Path, runs_as: Callable[[Answer], list[CommandRequest]]) -> None:
     def answer(seed: int, watcher: Any) -> int:
         if seed == 3:
@@ -341,15 +352,16 @@ def test_a_run_that_cannot_be_made_keeps_the_others(
     assert stored_in(tmp_path)["seeds"] == [1, 2]
 
 
-def test_a_command_of_which_no_run_ended_fails(tmp_path: Path,
-                                               runs_as: Callable[[Answer], list[CommandRequest]],
-                                               capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_command_fails_where_none_of_its_runs_has_ended(
+        tmp_path: Path, runs_as: Callable[[Answer], list[CommandRequest]],
+        capsys: pytest.CaptureFixture[str]) -> None:
     runs_as(lambda seed, watcher: watcher.stop(FAILED) or 0)
     assert status_of(tmp_path, "--repeat", "2") == FAILED
     assert "no run has ended" in capsys.readouterr().err
 
 
 def run_with(number: int, *conversations: Conversation) -> Run:
+    """A run with these connections: name, Mbit/s, retransmitted segments, whether it is small."""
     result = Result(0, Path(), Path(), 0, None, 1.0, 1.0, (), 0, True, (), 0)
     return Run(number, number, result, (), conversations)
 

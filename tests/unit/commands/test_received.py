@@ -1,4 +1,4 @@
-"""What a command wrote, as its guest sends it: a stranger's."""
+"""Files of a command that the host receives from its guest, which may be hostile."""
 
 from __future__ import annotations
 
@@ -20,7 +20,11 @@ from vtime.command.received import LAST_NS, Received, leads_inside
 
 
 class Sent:
-    """Entries with their content, received in a folder."""
+    """The reception of entries, with their content, into a folder.
+
+    names: of the entries that were received. lines: on entries that were not. unsaved: whether
+    something is missing.
+    """
 
     def __init__(self, folder: Path, *entries: Entry | tuple[Entry, bytes],
                  most_bytes: int = 10_000, most_files: int = 100) -> None:
@@ -38,6 +42,7 @@ class Sent:
 
 def file(name: bytes, content: bytes = b"content", size: int | None = None, mode: int = 0o640,
          modified_ns: int = 0) -> tuple[Entry, bytes]:
+    """A file. size: the announced bytes, by default those of the content."""
     return Entry(FILE, name, mode, modified_ns, len(content) if size is None else size), content
 
 
@@ -105,8 +110,8 @@ def test_a_received_file_loses_its_setuid_and_setgid_bits(tmp_path: Path) -> Non
     assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == 0o777
 
 
-def test_what_a_guest_sends_is_limited_on_the_host(tmp_path: Path) -> None:
-    """A guest that does not count sends what it likes."""
+def test_the_host_limits_the_bytes_and_files_that_a_guest_sends(tmp_path: Path) -> None:
+    """A hostile guest does not heed the limits."""
     sent = Sent(tmp_path, *(file(b"%d" % number, b"x" * 40) for number in range(10)),
                 most_bytes=100)
     assert sorted(os.listdir(tmp_path)) == ["0", "1"] and sent.unsaved
@@ -116,14 +121,15 @@ def test_what_a_guest_sends_is_limited_on_the_host(tmp_path: Path) -> None:
     assert len(os.listdir(tmp_path / "more")) == 3 and sent.unsaved
 
 
-def test_no_link_of_the_folder_is_written_through(tmp_path: Path) -> None:
-    """--write-back where links lead into the user's home: each is replaced, as a link."""
-    (home := tmp_path / "home").mkdir()
+def test_links_in_the_folder_are_replaced_and_not_followed(tmp_path: Path) -> None:
+    """With --write-back the folder may have links that lead into the user's home."""
+    home, work = tmp_path / "home", tmp_path / "work"
+    home.mkdir()
+    work.mkdir()
     (home / "bashrc").write_text("mine")
-    (work := tmp_path / "work").mkdir()
-    for name, to in (("keys", "../home"), ("bashrc", "../home/bashrc"), ("through", "../home"),
-                     ("cfg", "../home/bashrc")):
-        (work / name).symlink_to(to)
+    for name, target in (("keys", "../home"), ("bashrc", "../home/bashrc"),
+                         ("through", "../home"), ("cfg", "../home/bashrc")):
+        (work / name).symlink_to(target)
     sent = Sent(work, Entry(FOLDER, b"keys"), file(b"keys/authorized_keys"), file(b"bashrc"),
                 file(b"through/key"), link(b"cfg", b"bashrc"), file(b"last"))
     assert os.listdir(home) == ["bashrc"] and (home / "bashrc").read_text() == "mine"
@@ -134,7 +140,7 @@ def test_no_link_of_the_folder_is_written_through(tmp_path: Path) -> None:
     assert sent.unsaved
 
 
-def test_a_file_that_cannot_be_replaced_stays_as_before(tmp_path: Path) -> None:
+def test_a_file_or_folder_that_cannot_be_replaced_stays_unchanged(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "mine").touch()
     (tmp_path / "plain").write_text("mine")
@@ -147,13 +153,13 @@ def test_a_file_that_cannot_be_replaced_stays_as_before(tmp_path: Path) -> None:
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
-def test_a_full_disk_loses_what_does_not_fit_and_nothing_else(tmp_path: Path) -> None:
+def test_a_file_that_does_not_fit_on_a_disk_is_the_only_one_that_is_lost(tmp_path: Path) -> None:
     subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "small", str(tmp_path)], check=True)
     try:
-        (tmp_path / "big").write_text("as before")
+        (tmp_path / "big").write_text("unchanged")
         sent = Sent(tmp_path, file(b"first"), file(b"big", bytes(400_000)), file(b"last"),
                     most_bytes=10**6)
-        assert (tmp_path / "big").read_text() == "as before"
+        assert (tmp_path / "big").read_text() == "unchanged"
         assert sorted(os.listdir(tmp_path)) == ["big", "first", "last"]
         assert sent.lines == [f"big: {os.strerror(errno.ENOSPC)}"] and sent.unsaved
     finally:
@@ -161,7 +167,7 @@ def test_a_full_disk_loses_what_does_not_fit_and_nothing_else(tmp_path: Path) ->
 
 
 def hostile_entries(draw: random.Random) -> Sequence[Entry | tuple[Entry, bytes]]:
-    """As no guest of ours sends them."""
+    """Random entries with names and sizes that the project's guest never sends."""
     parts = [b"a", b"b", b"..", b".", b"", b"c\n", b"\xff", b"n" * 256, b"link", b"out", b"/"]
 
     def name() -> bytes:
@@ -175,8 +181,9 @@ def hostile_entries(draw: random.Random) -> Sequence[Entry | tuple[Entry, bytes]
     return entries
 
 
-def test_of_a_thousand_hostile_guests_none_gets_out(tmp_path: Path) -> None:
-    (outside := tmp_path / "outside").mkdir()
+def test_a_thousand_hostile_guests_write_nothing_outside_the_folder(tmp_path: Path) -> None:
+    outside = tmp_path / "outside"
+    outside.mkdir()
     (outside / "victim").write_text("untouched")
     for seed in range(1000):
         draw = random.Random(seed)

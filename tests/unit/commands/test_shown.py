@@ -1,4 +1,4 @@
-"""What a run prints of the files that it wrote, and of figures that it did not draw."""
+"""The lines that a run prints on the files that it wrote and on figures that it did not draw."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from firstflight.findings.render.text import not_drawn, some_not_drawn
 from tests.unit.render.reports import report
 
 
-def test_figures_are_counted_and_other_files_named() -> None:
+def test_several_figures_are_counted_and_other_files_are_named() -> None:
     run = [Path("run") / name for name in ("trials.csv", "what_if.csv", "report.html")]
     four = [Path("run") / f"x_{number}.png" for number in range(4)]
     (line,) = files_written([*run, *four], full=True).splitlines()
@@ -21,13 +21,13 @@ def test_figures_are_counted_and_other_files_named() -> None:
     assert line.endswith("report.html, x_0.png in run")
 
 
-def test_tables_are_on_a_page_only_where_there_is_one() -> None:
+def test_the_line_names_the_page_for_tables_only_where_a_page_was_written() -> None:
     with_page = files_written([Path("run/trials.csv"), Path("run/report.html")], full=False)
     assert "the page, or --full" in with_page
     assert files_written([Path("run/trials.csv")], full=False).endswith("(every table: --full)")
 
 
-def test_the_command_that_draws_follows_where_nothing_is_drawn() -> None:
+def test_the_line_has_the_command_that_draws_where_nothing_was_drawn() -> None:
     part = replace(report(findings=()), name="zhao2019", facts={
         "arguments": ["zhao2019", "--iw", "3,16", "--rtt", "300"]})
     assert "./run.sh zhao2019 --iw 3,16 draws" in not_drawn(part, Path("results/x"))
