@@ -311,9 +311,10 @@ def _small(column: Numbers) -> Numbers:
 
 
 def _without_cut(packets: Packets) -> Packets:
-    """The packets, without the ones that a queue cut into segments. These are recorded as well.
+    """The packets without those that a queue cut into segments.
 
-    The segments have the number of the packet. Those that left count as accepted by the queue.
+    The segments are recorded as well, with the number of the packet that was cut. Segments that
+    left count as accepted by the queue.
     """
     _, place, counts = numpy.unique(packets.number, return_inverse=True, return_counts=True)
     shares_number = (counts[place] > 1) & (packets.number > 0)
