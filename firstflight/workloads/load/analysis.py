@@ -1,4 +1,4 @@
-"""The numbers of load runs: estimates over independent seeds, for each figure.
+"""Computes the numbers of load runs: estimates over independent seeds, for each figure.
 
 A quantity is computed for each run. Its estimate is the mean over the seeds, with Student's 95 %
 interval. All windows meet the same arrivals, so differences are taken seed by seed (common random
@@ -34,11 +34,11 @@ Numbers = NDArray[numpy.float64]
 BySeed = dict[int, LoadRecord]  # the runs of one cell, by repeat
 Sides = tuple[dict[int, float | None], dict[int, float | None]]  # values by repeat
 
-QUEUE_SMOOTHED_S = 2.0
+QUEUE_SMOOTHED_S = 2.0  # the time over which lengths of the queue are averaged
 
 
 class MissingRuns(NothingToShow):
-    """A figure lacks runs; the message names them."""
+    """Raised where a figure lacks runs. The message names them."""
 
 
 @dataclass(frozen=True)
@@ -49,21 +49,21 @@ class Runs:
     folder: Path  # the run folder
     records: tuple[LoadRecord, ...]
     excluded: int  # how many runs do not count
-    # The connections read so far, by id, since several numbers need them.
+    # The connections that were read already, by the run's id: several numbers need them.
     _read: dict[str, Connections] = field(default_factory=dict, repr=False, compare=False)
 
     @classmethod
     def of_figure(cls, figure: LoadFigure, records: Iterable[LoadRecord], folder: Path) -> Runs:
         """The runs of a figure. Raises MissingRuns where a window has no run that counts."""
-        mine = [record for record in records if record.trial.part in figure.sweeps
-                and record.trial.window in figure.windows]
-        counting = tuple(record for record in mine if record.counts)
+        of_figure = [record for record in records if record.trial.part in figure.sweeps
+                     and record.trial.window in figure.windows]
+        counting = tuple(record for record in of_figure if record.counts)
         measured = {record.trial.window for record in counting}
         missing = [window for window in figure.windows if window not in measured]
         if missing:
             raise MissingRuns(f"{figure.name}: no run with the window {missing[0]} counts;"
                               " measure the whole scenario again with --fresh")
-        return cls(figure, folder, counting, len(mine) - len(counting))
+        return cls(figure, folder, counting, excluded=len(of_figure) - len(counting))
 
     @property
     def exclusion_notes(self) -> tuple[str, ...]:
@@ -134,7 +134,7 @@ def format_value(axis: str, value: Any) -> str:
 
 
 def format_named(axis: str, value: Any) -> str:
-    """A value with the name of its axis, such as "buffer 2 BDP"; a variant without it."""
+    """A value with the name of its axis, such as "buffer 2 BDP". A variant has no name."""
     name = "" if axis == "variant" else f"{name_of(axis)} "
     return name + format_value(axis, value)
 
@@ -157,7 +157,7 @@ def gain(base: BySeed, experiment: BySeed, column: str) -> Difference | None:
 
 def paired(base: Mapping[int, float | None],
            experiment: Mapping[int, float | None]) -> Difference | None:
-    """The difference over the seeds that both have; None if there is none, or one has no value."""
+    """The difference over the seeds of both sides; None without a seed or with a missing value."""
     rows = []
     for seed in base.keys() & experiment.keys():
         first, second = base[seed], experiment[seed]
@@ -188,11 +188,12 @@ class GainPoint:
 
 def points(runs: Runs) -> list[GainPoint]:
     """The points of a figure of kind gain, ordered by series, then by window."""
-    figure, found = runs.figure, []
+    figure = runs.figure
+    found = []
     for series in runs.values(figure.down):
         place = {figure.down: series}
         if figure.by == "window":
-            # One line, along which the windows are the axis.
+            # There is one line, whose axis are the windows.
             for window in figure.windows:
                 found += _point(runs, window, place, line="", x=window)
             continue
@@ -205,11 +206,13 @@ def points(runs: Runs) -> list[GainPoint]:
 
 def _point(runs: Runs, window: str, place: Mapping[str, Any], line: str,
            x: Any) -> list[GainPoint]:
-    """What a window changes, compared with the figure's first; [] where a run lacks a value.
+    """What a window changes, compared with the figure's first window; [] where a run lacks a value.
 
-    place: the values on axes where both are compared. line, x: where it is drawn.
+    place: the values on axes at which the two windows are compared. line, x: the point's in the
+    chart (GainPoint).
     """
-    base, experiment = runs.at(runs.figure.windows[0], **place), runs.at(window, **place)
+    base = runs.at(runs.figure.windows[0], **place)
+    experiment = runs.at(window, **place)
     mean = gain(base, experiment, "mean_ms")
     p99 = gain(base, experiment, "p99_ms")
     retransmission = gain(base, experiment, "retransmission_percent")
@@ -221,10 +224,10 @@ def _point(runs: Runs, window: str, place: Mapping[str, Any], line: str,
 
 @dataclass(frozen=True)
 class Distribution:
-    """Completion times of connections: of a window, or of a group within a mix."""
+    """Completion times of the connections of a window, or of a group within a mix."""
 
     name: str
-    window: Window  # of a group of a mix, that of the unmixed runs with its window
+    window: Window  # for a group of a mix: the window that unmixed runs with its window have
     curve_ms: NDArray[numpy.float64]  # completion times, sorted and pooled over the seeds
     count: int  # of all connections, completed or not
     retransmission: Estimate
@@ -243,7 +246,7 @@ class Distribution:
         return estimate([mean for mean in self.by_seed[None].values() if mean is not None])
 
     def gain_over(self, base: Distribution, percentile: float | None = None) -> Difference | None:
-        """How much shorter a percentile of this is than the base's; for None, the mean."""
+        """How much shorter a percentile is than that of the base. None stands for the mean."""
         return paired(base.by_seed[percentile], self.by_seed[percentile])
 
 
@@ -332,7 +335,8 @@ def jain(values: Sequence[float]) -> float:
 
     (Jain, Chiu, Hawe: A quantitative measure of fairness, DEC-TR-301, 1984.)
     """
-    total, squares = math.fsum(values), math.fsum(value * value for value in values)
+    total = math.fsum(values)
+    squares = math.fsum(value * value for value in values)
     return total * total / (len(values) * squares) if squares else 1.0
 
 

@@ -39,7 +39,9 @@ FIXED = ("bandwidth_kbps", "queue_bdp", "load", "response_bytes", "connections")
 
 
 def _chart(runs: Runs, *plots: Plot, side_by_side: bool = False, **more: Any) -> LineChart:
-    """A chart with its figure's title, the parameters that all runs share, and the time measured.
+    """A chart with the figure's title, the parameters that all runs share, and the counted time.
+
+    more: further fields of LineChart.
     """
     trials = [record.trial for record in runs.records]
     seeds = len({trial.repeat for trial in trials})
@@ -119,10 +121,10 @@ def deck(runs: Runs, distributions: Sequence[Distribution]) -> LineChart:
 
 
 def mix(runs: Runs, mixes: Mixes) -> LineChart:
-    """The groups of mixes and the runs where everybody has one window.
+    """Charts of the groups of mixes, and of the runs where everybody has one window.
 
-    Their distributions; what a larger window saves within the mix and between runs; and what each
-    group saves because of the others.
+    They have the distributions, what a larger window saves within the mix and between runs, and
+    what each group saves because of the other groups.
     """
     looks = {window: look for look, window in enumerate(mixes.alone)}
     groups = [group for parts in mixes.groups.values() for group in parts]
@@ -221,7 +223,7 @@ def _curve(distribution: Distribution, look: int, style: Any) -> Line:
 
 
 def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
-    """What all but the first save against it, and what was published of that."""
+    """What each distribution but the first one saves against the first, measured and published."""
     lines: list[Line] = []
     if runs.figure.published:
         row = next(row for row in deck_rows(runs.figure.published) if row["row"] == "% Impr.")
@@ -240,7 +242,7 @@ def _gains(runs: Runs, distributions: Sequence[Distribution]) -> Plot:
 
 
 def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Line, Line]:
-    """The gains by percentile; the mean stands apart at the left."""
+    """The gains by percentile as a line, and the gain of the mean as a point at the left."""
     gains = [other.gain_over(base, percentile) for percentile in MEAN_AND_PERCENTILES]
     known = [(x + 2 * look * ASIDE, gain.percent) for x, gain in enumerate(gains)
              if gain is not None]
@@ -252,7 +254,7 @@ def _gain_lines(base: Distribution, other: Distribution, look: int) -> tuple[Lin
 
 
 def _gain_plot(title: str, lines: Sequence[Line], ends: Ends) -> Plot:
-    """A plot of what is saved by percentile; ends: of the axis upwards."""
+    """A plot of what is saved, by percentile. ends: of the axis along y."""
     ticks = tuple((x, "mean" if percentile is None else f"{percentile:g}")
                   for x, percentile in enumerate(MEAN_AND_PERCENTILES))
     return Plot("percentile of the completion time", "saved (%)", tuple(lines), title=title,
@@ -291,7 +293,8 @@ def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
         words = [format_named(figure.down, series)] if figure.down else []
         if has_window and len(figure.windows) > 2:
             words.append(f"IW {window}")
-        name, look = ", ".join(words) or f"IW {window}", number + 1
+        name = ", ".join(words) or f"IW {window}"
+        look = number + 1
         initcwnd = runs.window(window).initcwnd if has_window and is_a_window_each else 0
 
         xs = [places[point.x] + (number - (len(lines) - 1) / 2) * aside for point in of_line]
@@ -337,9 +340,11 @@ def _no_less_than_none(share: Estimate) -> Estimate:
 def hit(runs: Runs, measured: Sequence[Hit]) -> LineChart:
     """Mean times of transfers that retransmitted, under both windows.
 
-    Left: each window's own such transfers. Right: the same transfers under both, hit under either.
+    The left plot has the transfers that retransmitted under each window, which are not the same.
+    The right one has those that retransmitted under either window, which are the same under both.
     """
-    own, same = [point.own for point in measured], [point.same for point in measured]
+    own = [point.own for point in measured]
+    same = [point.same for point in measured]
     values = []
     for compared in filter(None, (*own, *same)):
         for mean in (compared.base, compared.experiment):

@@ -1,4 +1,4 @@
-"""The findings of a load scenario: its figures, and the result of each claim."""
+"""Makes the findings of a load scenario: its figures, and the result of each claim."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from firstflight.workloads.load.scenario import (DECK_FILE, Compared, LoadClaim,
 
 
 def findings(scenario: LoadScenario, run: RunData[LoadRecord]) -> tuple[Finding, ...]:
-    """The findings of each figure, or which runs it lacks. Raises FirstFlightError."""
+    """The findings of each figure, or which runs the figure lacks. Raises FirstFlightError."""
     made = make_figures(LoadRun(scenario.claims, run), scenario.figures, MAKERS)
     return (*all_findings(made), *kernel_findings(run.records))
 
@@ -154,7 +154,7 @@ def _hit(runs: Runs) -> Finding:
 
 
 def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
-    """The saving for the arrivals that either window hit."""
+    """The statement on the saving for the arrivals that retransmit under either window."""
     base, experiment = runs.figure.windows[:2]
     parts = [f"{format_estimate(hit.same.percent, 1)} % at {format_value(runs.figure.by, hit.x)}"
              for hit in hits if hit.same is not None]
@@ -172,7 +172,7 @@ def _gain(runs: Runs) -> Finding:
 
 
 def _gain_answers(runs: Runs, points: Sequence[GainPoint]) -> tuple[Statement, ...]:
-    """The cells where a larger window takes longer: their interval lies below zero."""
+    """Statements on the cells where a larger window takes longer, by its interval."""
     worse: dict[str, list[str]] = {"mean": [], "99th percentile": []}
     for point in points:
         where = ", ".join(tables.where(runs, point))
@@ -281,7 +281,7 @@ def _changes(claim: LoadClaim, gains: Sequence[Difference]) -> list[str]:
 
 @dataclass(frozen=True)
 class Verbs:
-    """How a sentence says what a metric does."""
+    """What a metric does, as a sentence says it."""
 
     holds: str  # where the claim holds in some cells
     is_open: str  # where it holds in none, and more seeds might show it

@@ -1,8 +1,8 @@
-"""The connections of a load run, and its record.
+"""LoadRecord, and the connections of a load run.
 
 Connections that failed, or were open when the run ended, always count: percentiles take them as the
-longest. All connections, the clients' rows joined with the servers', are kept as
-connections.csv.gz in the run's files. Here they are arrays, since there are tens of thousands.
+longest. The file connections.csv.gz of a run has all connections, with the columns of clients and
+servers. Here they are arrays, since there are tens of thousands.
 """
 
 from __future__ import annotations
@@ -31,11 +31,13 @@ if TYPE_CHECKING:
 
     Numbers = NDArray[numpy.float64]
 
-MOST_COUNTED, MOST_S = 1e15, 1e6  # limits of any number in these files, and of times
+MOST_COUNTED = 1e15  # the largest number in a run's files
+MOST_S = 1e6  # the largest time in them
 FILE = "connections.csv.gz"
 QUEUE_FILE = "bottleneck.csv"
-OK, FAILED, OPEN = "ok", "failed", "open"
+OK, FAILED, OPEN = "ok", "failed", "open"  # how a connection ended
 ENDS = (OK, FAILED, OPEN)
+# The columns of connections.csv.gz; those of BY_SERVER are the servers'.
 BY_SERVER = ("initial_window", "first_flight", "sent_bytes", "retransmitted_bytes", "min_rtt_ms")
 COLUMNS = ("host", "arrival_s", "connect_ms", "total_ms", "asked_bytes", "got_bytes", "end",
            *BY_SERVER, "error")
@@ -141,7 +143,7 @@ def parse_connections(content: bytes, where: str = FILE) -> Connections:
         lines = inflate(content, FILE_BYTES).decode("utf-8").splitlines()
         if not lines or tuple(lines[0].split(",")) != COLUMNS:
             raise ValueError("its columns are not this version's")
-        number_of = {end: str(place) for place, end in enumerate(ENDS)}
+        number_of = {end: str(index) for index, end in enumerate(ENDS)}
         cells = []
         for row in csv.reader(lines[1:]):
             cells.append([number_of[cell] if column == "end" else cell or "nan"
@@ -157,6 +159,7 @@ def parse_connections(content: bytes, where: str = FILE) -> Connections:
 
 
 def _damaged(where: str, why: object) -> ConnectionsError:
+    """The error of a damaged file."""
     return ConnectionsError(f"{where}: is damaged ({why}); measure again with --fresh")
 
 
@@ -198,6 +201,7 @@ def read_bottleneck(content: bytes, where: str = QUEUE_FILE) -> Bottleneck:
 
 
 def _rows(content: bytes) -> list[dict[str, str]]:
+    """The rows of a CSV file, each by the names of columns."""
     return list(csv.DictReader(io.StringIO(content.decode("utf-8"))))
 
 
@@ -213,8 +217,8 @@ MOST_HEAD_BYTES = 64  # of what load_server.py writes before a body
 def awaited_by_client(exchange: Exchange, most_bytes: int) -> tuple[int, int]:
     """How many bytes have to come before a connection's client is woken: the least and the most.
 
-    load_client.py is woken once the body of its response could be there. How long the response is,
-    packets show only where all of it has left; otherwise it may be as long as the longest one,
+    load_client.py is woken once the body of its response could be there. Packets show the length of
+    a response only where all of it has left. Otherwise it may be as long as the longest response,
     most_bytes.
     """
     from_server = [segment for segment in exchange.at_server if segment.to_client]
@@ -242,9 +246,9 @@ class LoadEvidence:
     @classmethod
     def gather(cls, trial: LoadTrial, observed: ObservedTrial, connections: bytes,
                sysctls: Mapping[str, str], is_exact: bool) -> LoadEvidence:
-        """The evidence of a run; connections: as join_rows wrote them. sysctls: the scenario's.
+        """The evidence of a run. Raises ConnectionsError and CaptureError.
 
-        Raises ConnectionsError and CaptureError.
+        connections: what join_rows() wrote. sysctls: the scenario's.
         """
         exchanges = read_exchanges(observed.client_pcap, observed.server_pcap)
         bottleneck = read_bottleneck(observed.files[QUEUE_FILE])
@@ -257,7 +261,7 @@ class LoadEvidence:
 
     @property
     def shared(self) -> SharedEvidence:
-        """What the checks look at that other workloads have, too: the sampled connections."""
+        """The evidence for the checks that all workloads share: the sampled connections."""
         connections = []
         for exchange in self.sampled:
             awaited_bytes = awaited_by_client(exchange, self.trial.most_bytes)
@@ -327,8 +331,8 @@ class LoadEvidence:
 def wire_flights(exchanges: Mapping[tuple[str, int], Exchange]) -> dict[str, list[int]]:
     """Sizes in segments of the captured first flights, by client address.
 
-    Only of connections that lost nothing, since a timer's retransmission before the first
-    acknowledgement is not part of a flight.
+    Only connections that lost nothing are among them: a timer's retransmission before the first
+    acknowledgement is no part of a flight.
     """
     flights: dict[str, list[int]] = {}
     for (address, _), exchange in exchanges.items():
@@ -350,6 +354,7 @@ def whole_numbers(numbers: Iterable[float]) -> str:
 
 
 def _mean(numbers: Numbers) -> float | None:
+    """The mean; None without a number."""
     return float(numbers.mean()) if len(numbers) else None
 
 

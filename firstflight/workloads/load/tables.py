@@ -1,4 +1,4 @@
-"""The tables of load findings, and those of the deck: Google's slides for IETF 78."""
+"""Makes the tables of load findings, and those of the deck: Google's slides for IETF 78."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ DECK_PERCENTILES = (None, 50, 75, 90, 99)  # the deck's columns; None stands for
 CELL = ("part", "rtt_ms", "bandwidth_kbps", "queue_packets", "load", "response_bytes",
         "connections", "variant", *KERNEL,
         "loss_percent", "loss_burst", "jitter_ms", "initrwnd", "mss", "sysctl")
+# Fields of CELL that a row always names.
 ALWAYS_NAMED = ("part", "load", "response_bytes", "queue_packets")
 
 
@@ -131,11 +132,11 @@ def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
 
 
 def where(runs: Runs, point: GainPoint) -> list[str]:
-    """The window of a point and its place on the axes, in words.
+    """The window of a point and its values on the axes, in words.
 
-    Along connections at once the window's words say how many segments leave in the first flights,
-    such as "IW 10 × 4 = 40 at once". Where responses are shorter than the window, these are fewer
-    than the product, so there is no equals sign: "IW 64 × 4: 148 at once".
+    On an axis of connections at once, the words say how many segments leave in the first flights,
+    such as "IW 10 × 4 = 40 at once". Where responses are shorter than the window, fewer segments
+    leave than the product, so there is no equals sign: "IW 64 × 4: 148 at once".
     """
     figure = runs.figure
     window = runs.window(point.window or point.x)
@@ -180,7 +181,9 @@ def hits(runs: Runs, measured: Sequence[Hit]) -> Table:
 
 def _cells(gain: Difference | None) -> tuple[Estimate | None, ...]:
     """The cells of a group of columns: both means, and what is saved in percent."""
-    return (None, None, None) if gain is None else (gain.base, gain.experiment, gain.percent)
+    if gain is None:
+        return (None, None, None)
+    return (gain.base, gain.experiment, gain.percent)
 
 
 def deck(base: Distribution, experiment: Distribution) -> Table:

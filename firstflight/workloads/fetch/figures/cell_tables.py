@@ -48,23 +48,25 @@ _OF_TRIAL = (Column("n", "", "observed"), *_OBSERVED, Column("total", "ms", "mea
 
 
 def _observed(records: Sequence[Record]) -> tuple[Cell, ...]:
-    """The cells under _OBSERVED; failed verdicts are included."""
-    return (mean(records, "seen_rtt_ms"), mean(records, "seen_bandwidth_kbps"),
-            *(_count(mean(records, column)) for column in
-              ("seen_initcwnd", "seen_first_flight", "retransmissions")),
-            *(_count(mean(records, column)) or "" for column in
-              ("queue_drops", "random_drops", "uplink_queue_drops")))
+    """The cells under _OBSERVED: means over all records, with those whose verdict failed."""
+    counts = [_count(mean(records, column))
+              for column in ("seen_initcwnd", "seen_first_flight", "retransmissions")]
+    # A cell without a drop is empty.
+    drops = [_count(mean(records, column)) or ""
+             for column in ("queue_drops", "random_drops", "uplink_queue_drops")]
+    return (mean(records, "seen_rtt_ms"), mean(records, "seen_bandwidth_kbps"), *counts, *drops)
 
 
 def _count(value: float | None) -> float | int | None:
-    """A mean of counts, as an integer where it is whole."""
+    """A mean of counts, as an integer if it is a whole number."""
     return int(value) if value is not None and value == int(value) else value
 
 
 def _times(records: Sequence[Record]) -> tuple[float | None, ...]:
     """Means in ms: total, latency, the model's total, and the total less the model's."""
-    total_ms, latency_ms, model_ms = (mean(records, column) for column in
-                                      ("total_ms", "latency_ms", "model_ms"))
+    total_ms = mean(records, "total_ms")
+    latency_ms = mean(records, "latency_ms")
+    model_ms = mean(records, "model_ms")
     deviation_ms = None if total_ms is None or model_ms is None else total_ms - model_ms
     return total_ms, latency_ms, model_ms, deviation_ms
 
@@ -98,16 +100,16 @@ def _settings(settings: Sequence[CellSetting], published: PublishedCells | None)
         marks = "".join(f" [{footnotes.setdefault(note, len(footnotes) + 1)}]"
                         for note in _cell_notes(row.records))
         total_ms, latency_ms, model_ms, deviation_ms = _times(row.counting)
-        theirs = published.of_trial.get(row.records[0].trial) if published else None
-        if theirs is not None:
-            shown_published.append(theirs)
+        known = published.of_trial.get(row.records[0].trial) if published else None
+        if known is not None:
+            shown_published.append(known)
         rows.append((*(show(row.requested) for _, show in requested), *_observed(row.records),
                      total_ms, model_ms, deviation_ms, latency_ms,
-                     theirs.published_ms if theirs else "", theirs.mark if theirs else "",
+                     known.published_ms if known else "", known.mark if known else "",
                      f"{len(row.counting)}/{len(row.records)}{marks}"))
 
     columns = (*(column for column, _ in requested), *_OF_CELL)
-    lines = [f"[{place}] {note}" for note, place in footnotes.items()]
+    lines = [f"[{number}] {note}" for note, number in footnotes.items()]
     if published is not None:
         lines += published.explain_marks(shown_published)
     return Table("Every cell", columns, tuple(rows), notes=tuple(lines),
@@ -122,8 +124,7 @@ def _cell_notes(records: Sequence[Record]) -> Iterable[str]:
 
 
 def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs) -> Table:
-    """A row for each comparison; where there are more than `most`, those with the largest effect.
-    """
+    """A row for each comparison; of more than `most`, for those with the largest effect."""
     shown = largest_changes(changes, most)
     requested = requested_columns([change.base.requested for change in changes],
                                   without=("initcwnd", *(change.varied for change in changes)))
@@ -139,13 +140,13 @@ def changes_table(changes: Sequence[WindowChange], most: int, what_ifs: WhatIfs)
 
     rows = []
     for change in shown:
-        own = [show(change.base.requested) for _, show in requested]
+        cells = [show(change.base.requested) for _, show in requested]
         windows = " → ".join(map(str, change.windows))
         saved = change.saved
         n = f"{len(change.base.counting)}, {len(change.experiment.counting)}"
         labels = dict.fromkeys(reason.label for reason in reasons(change, what_ifs))
         why = ", ".join(filter(None, labels)) or what_ifs.accounted(change)
-        rows.append((*own, windows, saved.base.value, saved.experiment.value, saved.absolute,
+        rows.append((*cells, windows, saved.base.value, saved.experiment.value, saved.absolute,
                      saved.percent.value, n, *_flights(change), why))
 
     table = Table("What the larger window changed", columns, tuple(rows)).without_empty()
@@ -167,7 +168,7 @@ def repeats_cells(cells: Sequence[CellSetting], records: Sequence[Record]) -> bo
 
 
 def trials_table(records: Sequence[Record], published: PublishedCells | None = None) -> Table:
-    """A row for each trial; if there are many, for each cell, or each bucket of a population.
+    """A row for each trial. If there are many: for each cell, or each bucket of a population.
 
     published: values of single cells (raw_cells.published_cells).
     """
@@ -190,7 +191,7 @@ def trials_table(records: Sequence[Record], published: PublishedCells | None = N
 
 def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group],
                published: PublishedCells | None = None, notes_before: Iterable[str] = ()) -> Table:
-    """A row for each group; its first cells are under the columns `requested`.
+    """A row for each group. The group's first cells stand under the columns `requested`.
 
     published: as in trials_table.
     """
@@ -205,22 +206,25 @@ def rows_table(title: str, requested: tuple[Column, ...], groups: Sequence[Group
 
 
 def _of_trial(group: Sequence[Record], published: PublishedCell | None) -> tuple[Cell, ...]:
-    """The cells under _OF_TRIAL: of one trial, or the means over a cell's trials that count."""
-    theirs: tuple[Cell, ...] = ("", "")
+    """The cells under _OF_TRIAL, of one trial or of several.
+
+    Times of several trials are means over those that count.
+    """
+    known: tuple[Cell, ...] = ("", "")  # the published time, and its mark
     if published is not None:
-        theirs = published.published_ms, published.mark
+        known = published.published_ms, published.mark
     limits = ", ".join(dict.fromkeys(word for record in group for word in notes.limits(record)))
     if len(group) == 1:
-        return ("", *_observed(group), *_times(group), *theirs, limits, group[0].outcome)
+        return ("", *_observed(group), *_times(group), *known, limits, group[0].outcome)
     counting = [record for record in group if record.counts]
-    return (len(group), *_observed(group), *_times(counting), *theirs, limits,
+    return (len(group), *_observed(group), *_times(counting), *known, limits,
             f"{len(counting)}/{len(group)} pass")
 
 
 # Retransmissions ----------------------------------------------------------------------
 
 def causes_table(records: Sequence[Record]) -> Table | None:
-    """The causes of retransmissions and how many transfers had each; None where none had any."""
+    """The causes of retransmissions, with how many transfers had each; None without any."""
     counts: Counter[str] = Counter(cause for record in records for cause in _causes_of(record))
     if not counts:
         return None
@@ -230,6 +234,7 @@ def causes_table(records: Sequence[Record]) -> Table | None:
 
 
 def _causes_of(record: Record) -> list[str]:
+    """Why the transfer retransmitted, in words; [] where it did not."""
     if not (record.retransmissions or record.handshake_retransmissions):
         return []
     if record.retransmission_cause:
@@ -253,7 +258,7 @@ _FILED = (Column("part", is_text=True, is_filter=True),
 def _drawn_table(records: Sequence[Record]) -> Table:
     """A row for each bucket of the paper's Figure 5, for responses drawn from a population.
 
-    Buckets of RTT and bandwidth, or of RTT alone where those are too many.
+    A bucket is one of RTT and bandwidth, or of RTT alone where these would be too many.
     """
     groups = _by_bucket(records, by_bandwidth=True)
     if len(groups) > MOST_ROWS:
@@ -265,7 +270,10 @@ def _drawn_table(records: Sequence[Record]) -> Table:
 
 
 def _by_bucket(records: Iterable[Record], by_bandwidth: bool) -> list[Group]:
-    """The records grouped by population, bucket of RTT, of bandwidth if wanted, and window."""
+    """The records grouped by population, bucket and window.
+
+    by_bandwidth: whether a bucket is one of RTT and bandwidth, not of RTT alone.
+    """
     rtts, bandwidths = list(shares("rtt_ms")), list(shares("bandwidth_kbps"))
     rtt_ends, bandwidth_ends = _ends(rtts), _ends(bandwidths)
 
@@ -293,4 +301,5 @@ def _ends(labels: Sequence[str]) -> list[float]:
 
 
 def _upper(label: str) -> str:
+    """The label of a bucket, with a sign where it is the bucket's upper end."""
     return label if label.startswith(">") else f"≤ {label}"

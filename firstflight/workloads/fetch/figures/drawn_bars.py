@@ -3,9 +3,10 @@
 Every response was measured under each initial window, so two windows differ by the window only:
 the comparison is paired. Where the baseline had a week of its own, a response has another weight in
 that week (rows.Row.baseline_weight). Then the bar compares the two weeks, as the paper did. That is
-not a paired comparison; the bar holds the paired one as well. Means have the weights of the draw
-(paper/draw.py). Intervals come from resampling clients, not responses, since the responses of one
-client share its network.
+not a paired comparison, so the bar has the paired one, too.
+
+Means have the weights of the draw (paper/draw.py). Intervals come from resampling clients, not
+responses, since the responses of one client share its network.
 """
 
 from __future__ import annotations
@@ -38,32 +39,33 @@ if TYPE_CHECKING:
 ByWindow = dict[int, Record]  # the records of one response
 Responses = dict[int, ByWindow]  # the responses of one population, by their number
 Windows = tuple[int, int]  # baseline and experiment
-PAPER_SEGMENT_BYTES = 1430  # the paper's footnote 1
+PAPER_SEGMENT_BYTES = 1430  # the size of a segment in the paper (footnote 1)
 
 
 @dataclass(frozen=True)
 class Paired:
     """Responses of one population, measured under two windows."""
 
-    # For each window one row per response, in the same order. A row's unit is the number of its
-    # client, its weight that of the response under this window, its value the figure's metric.
+    # For each window a row for each response, in the same order. The unit of a row is the number of
+    # the client. Its weight is that of the response under this window, and its value the metric's.
     rows: Mapping[int, Rows]
-    trials: tuple[Trial, ...]  # one of each response, under the baseline
-    sign: int  # see Difference
-    alone: tuple[Trial, ...]  # one of each response that does not count under both windows
+    trials: tuple[Trial, ...]  # the trial of each response under the baseline
+    sign: int  # as in Difference
+    # One trial of each response that does not count under both windows.
+    alone: tuple[Trial, ...]
 
     @cached_property
     def clients(self) -> int:
-        """How many clients resampling draws from: up to the last one in these rows."""
+        """How many clients resampling draws from: the largest number in the rows, plus one."""
         return 1 + max(int(row.unit) for side in self.rows.values() for row in side)
 
     def only(self, inside: NDArray[numpy.bool_]) -> Paired:
-        """The responses where `inside`, of shape (n,), is true; none of those alone."""
+        """The responses for which `inside`, of shape (n,), is true, without the unpaired ones."""
         rows = {window: list(compress(side, inside)) for window, side in self.rows.items()}
         return Paired(rows, tuple(compress(self.trials, inside)), self.sign, alone=())
 
     def difference(self, windows: Windows, clients: int) -> Difference:
-        """What the second window changes in the mean; clients: how many to draw from."""
+        """What the second window changes in the mean. clients: how many resampling draws from."""
         base, experiment = (self.rows[window] for window in windows)
         change = resampled_clients(base, experiment, self.sign, clients=clients)
         return replace(change, excluded=Excluded(unpaired=len(self.alone)))
@@ -141,7 +143,7 @@ def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> P
 
 def bar_figures(drawn: Populations, figures: Iterable[Figure],
                 records: Sequence[Record]) -> tuple[dict[str, BarFigure], dict[str, str]]:
-    """Figures of bars by name, and for the names without bars the reason."""
+    """Figures of bars by name, and by name why other figures have no bars."""
     made, missing = {}, {}
     of_part: dict[str, Responses] = {}
     for figure in figures:
@@ -155,7 +157,7 @@ def bar_figures(drawn: Populations, figures: Iterable[Figure],
 
 
 def bar_figure(drawn: Populations, figure: Figure, responses: Responses) -> BarFigure:
-    """The bars of a population's figure, of whatever kind.
+    """The bars of a population's figure: buckets, percentiles or windows.
 
     Raises NoBars where a bar has no response that counts.
     """
@@ -180,7 +182,7 @@ def bar_figure(drawn: Populations, figure: Figure, responses: Responses) -> BarF
         bandwidths_kbps = quantity_of("bandwidth_kbps", paired.trials)
         paired = paired.only(bandwidths_kbps <= figure.bandwidth_at_most_kbps)
     bars = percentile_bars(paired, pair, published_bars(figure))
-    # All percentiles are of the same records, which count once.
+    # All percentiles have the same records, which count once.
     return BarFigure(figure, tuple(bars), client, congestion_control,
                      fetch_count=bars[0].difference.n,
                      fetches_excluded=bars[0].difference.excluded,
@@ -198,23 +200,23 @@ def _remarks(responses: Responses, windows: Sequence[int]) -> tuple[str, ...]:
 
 def bars_of(paired: Paired, windows: Windows, by: str,
             published: Mapping[str, Published]) -> list[Bar]:
-    """One bar for each published one, labelled by its upper end; the last may be open (">5000").
+    """A bar for each published bucket. Raises NoBars where one has no response.
 
-    Raises NoBars where a bar has no response.
+    The label of a bucket is its upper end. The last bucket may be open (">5000").
     """
     ends = [float(label) for label in published if not label.startswith(">")]
     bucket = numpy.searchsorted(ends, quantity_of(by, paired.trials), side="left")
     bucket_of_alone = numpy.searchsorted(ends, quantity_of(by, paired.alone), side="left")
 
     bars = []
-    for place, (label, known) in enumerate(published.items()):
-        inside = bucket == place
+    for index, (label, known) in enumerate(published.items()):
+        inside = bucket == index
         if not inside.any():
             raise NoBars(f"no response fell into the bucket '{label}'")
         # The open bucket has no upper end: a value beyond all others stands for it.
-        value = ends[place] if place < len(ends) else ends[-1] * 2
+        value = ends[index] if index < len(ends) else ends[-1] * 2
         change = paired.only(inside).difference(windows, paired.clients)
-        excluded = Excluded(unpaired=int((bucket_of_alone == place).sum()))
+        excluded = Excluded(unpaired=int((bucket_of_alone == index).sum()))
         bars.append(Bar(label, replace(change, excluded=excluded), known, value=value,
                         share_percent=paired.share_percent(inside, windows[1])))
     return bars
@@ -237,14 +239,17 @@ def percentile_bars(paired: Paired, windows: Windows, published: Mapping[str, Pu
 
 def window_bars(responses: Responses, figure: Figure,
                 windows: Sequence[int]) -> tuple[list[Bar], tuple[Sample, ...]]:
-    """A bar for each window: the mean over the responses that count under it and the baseline."""
+    """A bar for each window: the mean over responses that count under this and the baseline.
+
+    The samples are those of the windows.
+    """
     known = published_bars(figure)
     bars, samples = [], []
     for window in windows:
-        against = figure.baseline_initcwnd, window
-        paired = pair_of(figure.sweep, responses, against, metric=figure.metric)
-        change = paired.difference(against, paired.clients)
-        # A bar's n has its own window's fetches only; those of the baseline are in its own bar.
+        pair = figure.baseline_initcwnd, window
+        paired = pair_of(figure.sweep, responses, pair, metric=figure.metric)
+        change = paired.difference(pair, paired.clients)
+        # A bar's n counts the fetches under its window. The baseline's fetches are in another bar.
         bars.append(Bar(str(window), replace(change, n=change.n // 2),
                         known.get(str(window), Published()), value=float(window)))
         samples.append(paired.sample(window))

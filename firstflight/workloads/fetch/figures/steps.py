@@ -35,6 +35,7 @@ def test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statemen
 
 
 def _test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Statement:
+    """The statement on a claim, as the records have it."""
     columns = (metric, *claim.compares)
     known = []
     for record in records:
@@ -47,6 +48,7 @@ def _test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Stateme
 
     if claim.expects == MORE_WHERE:
         return _more_where(claim, metric, known)
+    # The claim is that the metric is at most the column that it is compared with.
     over = sum(value > bound for value, bound in known)
     equal = sum(value == bound for value, bound in known)
     return Statement(claim.says, f"in {len(known) - over} of {len(known)} trials"
@@ -55,11 +57,15 @@ def _test_claim(claim: Claim, metric: str, records: Sequence[Record]) -> Stateme
 
 
 def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) -> Statement:
-    """Whether the metric is above its least value where the second column is the larger one, and
-    only there. trials: the metric and both columns.
+    """The statement on a claim of kind MORE_WHERE.
+
+    The claim: the metric is above its least value where the second column is larger than the first,
+    and nowhere else. trials: the metric and both columns of each trial.
     """
     first_name, second_name = (quantity(column).what for column in claim.compares)
     least = min(value for value, _, _ in trials)
+    # Whether the metric is above its least value, for trials in which the second column is larger,
+    # and for all others.
     larger = [value > least for value, first, second in trials if second > first]
     others = [value > least for value, first, second in trials if second <= first]
     if not larger or not others:
@@ -125,8 +131,8 @@ class CellMeans:
         """The name of a value of `by` or `of`: the scenario's, else its number."""
         return self.labels.get(value, plain(value))
 
-    def named(self, line: Any) -> str:
-        """A line's name: "IW 10", "record 4096 bytes"; the label alone where values are words."""
+    def name_line(self, line: Any) -> str:
+        """A line's name, such as "IW 10" or "record 4096 bytes"; for a word the label alone."""
         if self.of == "initcwnd":
             return f"IW {own_window(self.records) or line}"
         named = quantity(self.of)
@@ -225,8 +231,8 @@ def _table(figure: Figure, values: CellMeans) -> Table:
     by, metric = quantity(figure.by), quantity(figure.metric)
     known = dict.fromkeys(line for _, line in values.published)
     columns = [Column(by.head, by.unit, is_text=bool(values.labels))]
-    columns += [Column(values.named(line), metric.unit, metric.head) for line in values.lines]
-    columns += [Column(values.named(line), metric.unit, "published") for line in known]
+    columns += [Column(values.name_line(line), metric.unit, metric.head) for line in values.lines]
+    columns += [Column(values.name_line(line), metric.unit, "published") for line in known]
 
     rows = []
     for x in values.across:
@@ -246,7 +252,7 @@ def _sentence(figure: Figure, values: CellMeans) -> str:
     for line in values.lines:
         known = [values.means[x, line] for x in values.across if (x, line) in values.means]
         if known:
-            parts.append(f"{values.named(line)}: {format_brief(min(known))} to"
+            parts.append(f"{values.name_line(line)}: {format_brief(min(known))} to"
                          f" {format_brief(max(known))} {metric.unit}".rstrip())
     return f"{metric.axis}: {'; '.join(parts) or 'nothing that was measured counts'}."
 
@@ -294,7 +300,7 @@ def _line_chart(figure: Figure, values: CellMeans, curves: Sequence[Line]) -> Li
     lines = []
     for line in values.lines:
         measured = [x for x in values.across if (x, line) in values.means]
-        lines.append(Line(values.named(line), tuple(map(float, measured)),
+        lines.append(Line(values.name_line(line), tuple(map(float, measured)),
                           tuple(values.means[x, line] for x in measured),
                           look=values.look(line), style=style, window=values.window(line)))
     lines += curves
@@ -331,7 +337,7 @@ def _covered_deviations(values: CellMeans, ends: tuple[float, float]) -> list[Li
                 if (x, line) in values.means and (x, line) in values.published]
         deviations = tuple(values.means[x, line] - values.published[x, line] for x in both)
         if both:
-            lines.append(Line(values.named(line), tuple(map(float, both)), deviations,
+            lines.append(Line(values.name_line(line), tuple(map(float, both)), deviations,
                               look=values.look(line), style="points", window=values.window(line)))
 
     low, high = ends

@@ -1,4 +1,4 @@
-"""What the records show, in sentences with numbers."""
+"""Sentences, with numbers, on what the records of a run and the bars of a figure show."""
 
 from __future__ import annotations
 
@@ -27,10 +27,10 @@ WHAT_RESULTS_MEAN = (
     " only a part of the interval is: more data would decide.")
 
 
-# Of a run ----------------------------------------------------------------------------
+# Sentences on a run ------------------------------------------------------------------
 
 def summary(records: Sequence[Record]) -> str:
-    """How many of the trials count, and why the others do not."""
+    """A line on how many trials count, and why others do not."""
     counting, excluded = _counted(records)
     line = f"{counting} of {len(records)} trials verified on the wire"
     if expected := _expected(records):
@@ -39,13 +39,14 @@ def summary(records: Sequence[Record]) -> str:
 
 
 def _counted(records: Sequence[Record]) -> tuple[int, Excluded]:
-    """How many records count; and how many of the others there are, by reason."""
+    """How many records count, and how many do not, by reason."""
     counting = sum(record.counts for record in records)
     failed_transfers = sum(not record.ok and not record.failed_as_expected for record in records)
     skipped = sum(record.was_skipped for record in records)
-    others = len(records) - counting - _expected(records)
-    failed_verdicts = others - failed_transfers - skipped
-    return counting, Excluded(failed_transfers, failed_verdicts, skipped=skipped)
+    excluded = len(records) - counting - _expected(records)
+    failed_verdicts = excluded - failed_transfers - skipped
+    return counting, Excluded(failed_transfers=failed_transfers, failed_verdicts=failed_verdicts,
+                              skipped=skipped)
 
 
 def _expected(records: Sequence[Record]) -> int:
@@ -54,13 +55,14 @@ def _expected(records: Sequence[Record]) -> int:
 
 
 def run_sentences(run: RunData[Record], judged: Sequence[BarFigure]) -> list[str]:
-    """Sentences on a run, the most important first; judged: its figures of bars."""
+    """Sentences on a run, the most important first. judged: the run's figures of bars."""
     return [_verified(run.records), *notes.run_notes(run.records), *_reproduced(judged),
             *_statements(judged), *sentence_of_run(judged), *_largest_deviations(judged),
             *_against_model(run), *_retransmissions(run.records)]
 
 
 def _verified(records: Sequence[Record]) -> str:
+    """A sentence on how many transfers were verified, and why others were not."""
     counting, excluded = _counted(records)
     if excluded.total:
         return (f"{counting} of {len(records)} transfers were verified on the wire. Excluded from"
@@ -78,9 +80,9 @@ def _verified(records: Sequence[Record]) -> str:
 
 
 def _reproduced(judged: Sequence[BarFigure]) -> list[str]:
-    """How many published bars have each outcome, and which figures have none reproduced.
+    """Sentences on the outcomes of published bars, and on figures without a reproduced bar.
 
-    Figures held out (no parameter was chosen by them) are counted apart.
+    Figures that are held out have a sentence of their own: no parameter was chosen by them.
     """
     sentences: list[str] = []
     for held_out, which in ((False, ""), (True, " held out (no parameter was chosen by them)")):
@@ -90,10 +92,11 @@ def _reproduced(judged: Sequence[BarFigure]) -> list[str]:
         if not total:
             continue
         sentence = f"Of the published bars{which}, {claims.summarize_counts(total)}"
-        without = [bar_figure.figure.title for bar_figure in bar_figures
-                   if sum(bar_figure.counts.values()) and not bar_figure.counts[REPRODUCED]]
-        if without and len(without) < len(bar_figures):
-            sentence += f"; none is reproduced in: {'; '.join(without)}"
+        without_reproduced = [
+            bar_figure.figure.title for bar_figure in bar_figures
+            if sum(bar_figure.counts.values()) and not bar_figure.counts[REPRODUCED]]
+        if without_reproduced and len(without_reproduced) < len(bar_figures):
+            sentence += f"; none is reproduced in: {'; '.join(without_reproduced)}"
         sentences.append(f"{sentence}.")
 
     if sentences:
@@ -102,7 +105,7 @@ def _reproduced(judged: Sequence[BarFigure]) -> list[str]:
 
 
 def _statements(judged: Sequence[BarFigure]) -> list[str]:
-    """How many published statements have each outcome, and which were not reproduced."""
+    """A sentence on the outcomes of published statements, and on those not reproduced; or []."""
     statements = [statement for bar_figure in judged for statement in bar_figure.statements]
     if not statements:
         return []
@@ -110,20 +113,21 @@ def _statements(judged: Sequence[BarFigure]) -> list[str]:
     sentence = f"Of {len(statements)} published statements: {write_counts(outcomes)}"
     for outcome, words in ((NOT_REPRODUCED, "not reproduced"),
                            (UNDECIDED, "too few data to decide")):
-        these = [f"“{statement.text}” ({statement.measured})" for statement in statements
-                 if statement.outcome == outcome]
-        if these:
-            sentence += f"; {words}: {'; '.join(these)}"
+        quoted = [f"“{statement.text}” ({statement.measured})" for statement in statements
+                  if statement.outcome == outcome]
+        if quoted:
+            sentence += f"; {words}: {'; '.join(quoted)}"
     return [f"{sentence}."]
 
 
 def _largest_deviations(bar_figures: Iterable[BarFigure]) -> list[str]:
-    """The bars farthest above and below the published values, by ratio."""
+    """Sentences on the bars farthest above and below the published values, by their ratio."""
     bars = [(bar_figure, bar) for bar_figure in bar_figures if not bar_figure.is_sweep
             for bar in bar_figure.bars]
     ratios = []
     for bar_figure, bar in bars:
-        published, ours = bar.published.absolute or 0, bar.difference.absolute.value
+        published = bar.published.absolute or 0
+        ours = bar.difference.absolute.value
         unit = bar_figure.metric.unit
         if published > 0 and ours > 0:
             ratios.append((ours / published,
@@ -144,7 +148,9 @@ def _largest_deviations(bar_figures: Iterable[BarFigure]) -> list[str]:
 
 
 def _against_model(run: RunData[Record]) -> list[str]:
-    """How near the model's times are, in the transfers that it covers and chance does not affect.
+    """A sentence on how near the model's times are; [] in real time.
+
+    It is about the transfers that the model covers and chance does not affect.
     """
     counting = [record for record in run.records if record.counts]
     deviations_ms = [abs(record.total_ms - record.model_ms) for record in counting
@@ -154,6 +160,7 @@ def _against_model(run: RunData[Record]) -> list[str]:
         return []
 
     near = sum(deviation_ms <= 1 for deviation_ms in deviations_ms)
+    # Rounded up to hundredths; 1e-6 of one keeps a number of hundredths from going up.
     largest_ms = max(0.01, math.ceil(max(deviations_ms) * 100 - 1e-6) / 100)
     which = f"{near} of them to within 1 ms and all to within {largest_ms:.0f} ms"
     if near == len(deviations_ms):
@@ -163,7 +170,7 @@ def _against_model(run: RunData[Record]) -> list[str]:
 
 
 def _retransmissions(records: Sequence[Record]) -> list[str]:
-    """How many transfers retransmitted data, and how many of them lost data."""
+    """A sentence on how many transfers retransmitted data, and how many of them lost data."""
     retransmitting = [record for record in records if record.retransmissions]
     if not retransmitting:
         return ["No data was retransmitted."]
@@ -177,16 +184,17 @@ def _retransmissions(records: Sequence[Record]) -> list[str]:
             " causes are with the verdicts."]
 
 
-# Of a figure -------------------------------------------------------------------------
+# Sentences on a figure ---------------------------------------------------------------
 
 def figure_sentence(bar_figure: BarFigure) -> str:
     """A sentence on one figure: the range of the improvements, measured and published."""
     if bar_figure.is_sweep:
         return " ".join([_best_window(bar_figure), *bar_figure.remarks])
 
-    bars, published = bar_figure.bars, []
-    for values, unit in (([bar.published.absolute for bar in bars], bar_figure.metric.unit),
-                         ([bar.published.percent for bar in bars], "%")):
+    absolutes = [bar.published.absolute for bar in bar_figure.bars]
+    percents = [bar.published.percent for bar in bar_figure.bars]
+    published = []
+    for values, unit in ((absolutes, bar_figure.metric.unit), (percents, "%")):
         if any(value is not None for value in values):
             published.append(format_range(values, unit))
     sentence = _range_of_bars(bar_figure)
@@ -196,7 +204,7 @@ def figure_sentence(bar_figure: BarFigure) -> str:
 
 
 def _range_of_bars(bar_figure: BarFigure) -> str:
-    """The smallest and the largest improvement, without a full stop."""
+    """A sentence on the smallest and the largest improvement, without its full stop."""
     figure, bars, metric = bar_figure.figure, bar_figure.bars, bar_figure.metric
     windows = f"{figure.experiment_initcwnd} instead of {figure.baseline_initcwnd} segments"
     if not any(bar.difference.absolute.value for bar in bars):
@@ -235,6 +243,7 @@ def _best_window(bar_figure: BarFigure) -> str:
                      f" {'less' if sign > 0 else 'more'} than"
                      f" {bar_figure.figure.baseline_initcwnd}")
 
+    # With the sign, the least value is the best one.
     published = [(sign * bar.published.level, bar.label) for bar in bar_figure.bars
                  if bar.published.level is not None]
     if published:
