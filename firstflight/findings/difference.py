@@ -41,7 +41,7 @@ class Excluded:
         return Excluded(*map(operator.add, self._counts, other._counts))
 
     def __str__(self) -> str:
-        """Such as "1 failed transfer, 2 failed verdicts"; "" for none."""
+        """The counts in words, such as "1 failed transfer, 2 failed verdicts"; "" for none."""
         words = (("failed transfer", "failed transfers"), ("failed verdict", "failed verdicts"),
                  ("record without a value", "records without a value"),
                  ("record without its counterpart", "records without their counterpart"),

@@ -280,7 +280,7 @@ def _queue(runs: Runs) -> Plot:
 # Gains along an axis -----------------------------------------------------------------
 
 def gain(runs: Runs, points: Sequence[GainPoint]) -> LineChart:
-    """What is saved of the mean and of the 99th percentile, and what retransmissions it costs."""
+    """Charts of what is saved of the mean and of the 99th percentile, and of retransmissions."""
     figure, base = runs.figure, runs.window(runs.figure.windows[0])
     places = {x: place for place, x in enumerate(dict.fromkeys(point.x for point in points))}
     lines = grouped(points, lambda point: (point.window, point.series))

@@ -48,7 +48,7 @@ def finding_of_part(records: Sequence[LoadRecord]) -> Finding:
 
 @dataclass(frozen=True)
 class LoadRun:
-    """What figures are made of: a run, and the claims of its scenario."""
+    """A run and the claims of its scenario, from which figures are made."""
 
     claims: Sequence[LoadClaim]
     run: RunData[LoadRecord]
@@ -78,7 +78,7 @@ def _finding(runs: Runs, of_figure: Sequence[Table], chart: Chart,
 
 
 def _distribution(runs: Runs) -> Finding:
-    """Completion times under each window, with and without the handshake."""
+    """A figure of completion times under each window, with and without the handshake."""
     distributions = analysis.distributions(runs)
     without_handshake = analysis.distributions(runs, with_handshake=False)
     of_figure = (
@@ -89,7 +89,7 @@ def _distribution(runs: Runs) -> Finding:
 
 
 def _deck(runs: Runs) -> Finding:
-    """Two windows in the form of the deck's table, with the table that the deck prints."""
+    """A figure of two windows: a table in the form of the deck's, and the table of the deck."""
     distributions = analysis.distributions(runs)
     of_figure = [tables.deck(*distributions[:2])]
     if runs.figure.published:
@@ -99,7 +99,7 @@ def _deck(runs: Runs) -> Finding:
 
 
 def _mix(runs: Runs) -> Finding:
-    """The groups of mixes, against unmixed runs and against each other."""
+    """A figure of the groups of mixes, against unmixed runs and against each other."""
     mixes = analysis.mixes(runs)
     compared: list[Table] = []
     answers: list[Statement | None] = []
@@ -147,7 +147,7 @@ def _saving_both_ways(first: Distribution, group: Distribution,
 
 
 def _hit(runs: Runs) -> Finding:
-    """Transfers that retransmit, along an axis."""
+    """A figure of transfers that retransmit, along an axis."""
     hits = analysis.hits(runs)
     return _finding(runs, (tables.hits(runs, hits),), charts.hit(runs, hits),
                     answers=(_hit_answer(runs, hits),))
@@ -165,7 +165,7 @@ def _hit_answer(runs: Runs, hits: Sequence[Hit]) -> Statement:
 
 
 def _gain(runs: Runs) -> Finding:
-    """What larger windows change, along an axis."""
+    """A figure of what larger windows change, along an axis."""
     points = analysis.points(runs)
     return _finding(runs, (tables.gains(runs, points),), charts.gain(runs, points),
                     answers=_gain_answers(runs, points))

@@ -89,7 +89,7 @@ def _over_seeds(records: BySeed, name: str, factor: float = 1) -> Estimate | Non
 
 
 def fairness(mixes: Mixes) -> Table:
-    """What each group of a mix has, compared with unmixed runs, and how fair the mix is."""
+    """A table of the groups of each mix, compared with unmixed runs, and of how fair the mix is."""
     rows: list[tuple[Cell, ...]] = []
     for window, groups in mixes.groups.items():
         for group in groups:
@@ -113,7 +113,7 @@ def fairness(mixes: Mixes) -> Table:
 
 
 def gains(runs: Runs, points: Sequence[GainPoint]) -> Table:
-    """What larger windows change, along the figure's axis."""
+    """A table of what larger windows change, along the figure's axis."""
     figure, base = runs.figure, runs.figure.windows[0]
     shown = [axis for axis in (figure.down, figure.by) if axis and axis != "window"]
     rows: list[tuple[Cell, ...]] = []
@@ -241,7 +241,7 @@ def each_run(records: Sequence[LoadRecord]) -> Table:
 
 
 def changes(records: Sequence[LoadRecord]) -> Table:
-    """What each larger window of a cell changes against the smallest."""
+    """A table of what each larger window of a cell changes against the smallest window."""
     counting = Cells(sorted(records, key=_order)).counting
     # Axes that distinguish the cells, besides those that are always named.
     varied = [axis for axis in CELL if axis not in ALWAYS_NAMED and len(counting.values(axis)) > 1]

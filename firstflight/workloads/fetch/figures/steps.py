@@ -114,7 +114,7 @@ class CellMeans:
     labels: Mapping[Any, str]  # of values, from the scenario's axes
     is_modelled: bool  # whether each record that counts has a time of the model
     scenario_lines: tuple[object, ...]  # all values of `of` in the scenario
-    records: Sequence[Record]  # those of the figure
+    records: Sequence[Record]  # the figure's
 
     def look(self, line: object) -> int:
         """The index of a line's colour: that of its value in the scenario, the same in all figures.
@@ -308,10 +308,12 @@ def _line_chart(figure: Figure, values: CellMeans, curves: Sequence[Line]) -> Li
         lines.append(Line("published", tuple(float(x) for x, _ in values.published),
                           tuple(values.published.values()), style="published"))
 
-    by, is_log = quantity(figure.by), _is_log(values.across)
+    by = quantity(figure.by)
+    is_log = _is_log(values.across)
     ends = _ends([value for line in lines for value in line.y])
     begins = "The axis upwards does not begin at zero." if ends and ends[0] > 0 else ""
-    ticks = _ticks(values, is_log)  # whose names have units
+    # The names of ticks have units, so that the name of the axis needs none.
+    ticks = _ticks(values, is_log)
     x_label = by.axis.removesuffix(f" ({by.unit})") if ticks else by.axis
     plots = [Plot(x_label, quantity(figure.metric).axis, tuple(lines), ticks=ticks,
                   x_scale="log" if is_log else "linear", y_ends=ends)]
@@ -328,8 +330,8 @@ def _line_chart(figure: Figure, values: CellMeans, curves: Sequence[Line]) -> Li
 def _covered_deviations(values: CellMeans, ends: tuple[float, float]) -> list[Line]:
     """How far each line is from what was published, where the points of both cover each other.
 
-    ends: those of the axis on which both are drawn. [] where that axis shows how far they are from
-    each other, and where nothing was published.
+    ends: of the axis on which both are drawn. [] where nothing was published, and where measured
+    and published points stand so far apart that this axis shows the distance.
     """
     lines = []
     for line in values.lines:
@@ -346,8 +348,10 @@ def _covered_deviations(values: CellMeans, ends: tuple[float, float]) -> list[Li
 
 
 def _ticks(values: CellMeans, is_log: bool) -> tuple[tuple[float, str], ...]:
-    """Names of the values along x: those of the scenario, or on a logarithmic axis each with its
-    unit; () for an axis of plain numbers.
+    """The ticks along x, with names of the scenario.
+
+    Without such names, the ticks of a logarithmic axis have the values with their unit. () for an
+    axis of plain numbers.
     """
     if any(x in values.labels for x in values.across):
         return tuple((float(x), values.label(x)) for x in values.across)
@@ -358,10 +362,10 @@ def _ticks(values: CellMeans, is_log: bool) -> tuple[tuple[float, str], ...]:
 
 
 def _ends(values: Sequence[float]) -> tuple[float, float] | None:
-    """The ends of an axis; None of no values.
+    """The ends of an axis; None without values.
 
-    It includes zero, so that heights can be compared, unless all are so high that their differences
-    would not be seen.
+    The axis includes zero, so that heights can be compared, unless all values are so high that
+    their differences would not be seen.
     """
     if not values:
         return None
@@ -383,8 +387,8 @@ def _curves(figure: Figure, values: CellMeans, sysctls: Mapping[str, str]) -> li
 
     least, most = min(values.across), max(values.across)
     if _is_log(values.across):
-        between = {round(least * (most / least) ** (place / CURVE_POINTS))
-                   for place in range(CURVE_POINTS)}
+        between = {round(least * (most / least) ** (number / CURVE_POINTS))
+                   for number in range(CURVE_POINTS)}
     else:
         between = {*range(least, most, max(1, math.ceil((most - least) / CURVE_POINTS)))}
     xs = sorted({*values.across, *between})
@@ -403,7 +407,10 @@ def _curves(figure: Figure, values: CellMeans, sysctls: Mapping[str, str]) -> li
 
 
 def _steep(xs: Sequence[int], at: Callable[[int], float]) -> dict[int, float]:
-    """A curve's values at xs, and around each step down to one byte, so that it looks vertical."""
+    """A curve's value at each of xs, and at further ones around steps. at: computes a value.
+
+    A step is narrowed down to one byte, so that it looks vertical.
+    """
     known = {x: at(x) for x in xs}
     least = STEP_PART * (max(known.values()) - min(known.values()))
     for low, high in zip(xs, xs[1:]):

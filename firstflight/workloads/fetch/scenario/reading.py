@@ -91,7 +91,7 @@ def _populations(name: str, raw: Mapping[str, object], defaults: Mapping[str, ob
 
 
 def _template(defaults: Mapping[str, object], where: str) -> Template:
-    """What all drawn trials share. Raises UsageError."""
+    """The parameters that all drawn trials share. Raises UsageError."""
     return schema.read(Template, defaults, f"{where}: [defaults]")
 
 
