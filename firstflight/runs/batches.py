@@ -20,7 +20,7 @@ from typing import Any, Generic
 from firstflight.base.inflated import inflate
 from firstflight.base.untrusted import quoted
 from firstflight.runs.kinds import AnyKind, AnyTrial, R, S, Study, T
-from firstflight.runs.measuring import Engine, JudgedTrial, is_known, judge
+from firstflight.runs.measuring import Engine, JudgedTrial, is_known, job_of, judge
 from firstflight.runs.results.records import (RowReader, RowWriter, columns_of, table_columns,
                                               trial_class)
 from firstflight.runs.typed_columns import reader, to_json
@@ -180,7 +180,7 @@ def measure(payload: bytes, engine: Engine, kind_of: Callable[[str], AnyKind],
     trials = [trial_of(trial_kind, values) for values in requested["trials"]]
     waiting = {trial.id: trial for trial in trials}
     order, captured = list(waiting), set(requested["captured"])
-    jobs = [trial.job() for trial in waiting.values()]
+    jobs = [job_of(kind, trial) for trial in waiting.values()]
 
     judged: dict[str, JudgedTrial[Any]] = {}
     for observed in engine.run(jobs, requested["sysctls"], folder):

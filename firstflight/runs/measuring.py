@@ -120,11 +120,18 @@ class OneMachine:
     def judged(self, study: Study[S, T, R], trials: Sequence[T], captured: set[str],
                folder: Path) -> Iterator[JudgedTrial[R]]:
         waiting = {trial.id: trial for trial in trials}
-        jobs = [trial.job() for trial in trials]
+        jobs = [job_of(study.kind, trial) for trial in trials]
         for observed in self.engine.run(jobs, study.head.sysctls, folder):
             trial = waiting.pop(observed.trial_id)
             yield judge(study.kind, trial, observed, self.exact, study.head.sysctls,
                         trial.id in captured, is_known(self.engine, trial, self.known_kernel))
+
+
+def job_of(kind: Kind[S, T, R], trial: T) -> Job:
+    """A trial as a worker reads it, with an estimate of how long its guest computes."""
+    job = trial.job()
+    job["guest_s"] = kind.guest_s(trial)
+    return job
 
 
 def kernel_of(trial: AnyTrial) -> str:

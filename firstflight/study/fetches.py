@@ -34,8 +34,9 @@ TAKEN = requested.Taken(
                           "own_window"),
     {"load": "it has one transfer at a time; scenarios of kind load take this flag (--list)"},
     table="")
-# Seconds that a fetch takes in a guest, on two cores.
+# Seconds that a fetch takes in a guest, on two cores, and that each of its bytes takes.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
+GUEST_BYTE_S = 6e-8
 
 
 def read_scenario(file: ScenarioFile, overrides: Overrides = NOTHING) -> Scenario:
@@ -127,7 +128,9 @@ def report(study: FetchStudy, run: RunData[Record]) -> Report:
 
 
 def guest_s(trial: Trial) -> float:
-    return GUEST_FETCH_S[trial.client]
+    """A rough estimate of how long a fetch takes in a guest."""
+    return (GUEST_FETCH_S[trial.client]
+            + GUEST_BYTE_S * (trial.sent_bytes + trial.uploaded_bytes))
 
 
 def checks() -> Sequence[AnyCheck[Record]]:

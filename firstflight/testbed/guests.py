@@ -45,8 +45,7 @@ ALIGN_S = 4.096
 BROWSER_READS = ("/etc/fonts",)
 # How often the trials that dead guests leave behind go to a new one.
 MAX_RESTARTS = 3
-# Processor time of a guest: until its first trial, for a fetch by curl, and for each byte of one.
-START_S, FETCH_S, BYTE_S = 0.8, 0.022, 6e-8
+START_S = 0.8  # the processor time that a guest takes until its first trial
 
 
 class Place(NamedTuple):
@@ -353,12 +352,9 @@ class UmlEngine:
 def guests_worth_starting(trials: Sequence[Job], most: int) -> int:
     """How many guests share trials, at most `most`: each computes for longer than it starts.
 
-    How long other trials than fetches from server.py take is not known before.
+    A trial without an estimate of its time counts as long enough for a guest of its own.
     """
-    if any("transfer_bytes" not in trial or "own" in trial or "server" in trial
-           for trial in trials):
-        return most
-    seconds = sum(FETCH_S + trial["transfer_bytes"] * BYTE_S for trial in trials)
+    seconds = sum(trial.get("guest_s", START_S) for trial in trials)
     return min(most, max(1, int(seconds / START_S)))
 
 

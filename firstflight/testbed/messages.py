@@ -82,6 +82,7 @@ class Job(NeededOfJob, total=False):
     # Its guest.
     alone: bool  # it has a kernel of its own
     seed: int  # of what its guest draws at random, by default 0
+    guest_s: float  # an estimate of how long its guest computes
     system: str  # whose programs run
     kernel: str  # of its guest, by its name
     module_parameters: Sequence[str]  # of that kernel, NAME=VALUE each
@@ -106,7 +107,6 @@ class Job(NeededOfJob, total=False):
     think_s: Sequence[float]  # its pauses before each of them
     request_bytes: int  # of the body of each request
     window_bytes: int  # the largest window that the client offers, 0 for no limit
-    transfer_bytes: int  # of all responses and requests of a fetch together, roughly
 
     # Of a page (testbed/hosts/page_client.py).
     connections: int

@@ -111,7 +111,7 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
         That is enough to retransmit the handshake, for every round trip that slow start may need,
         and to send all data three times. TCP also has the time that it tries to retransmit.
         """
-        sent_bytes, uploaded_bytes = self._sent_bytes, self._uploaded_bytes
+        sent_bytes, uploaded_bytes = self.sent_bytes, self.uploaded_bytes
         return (60 + 20 * self.rtt_ms * (1 + self.kept) / 1000
                 + 3 * sent_bytes * 8 / (min(self.bandwidth_kbps, self.down_kbps) * 1000)
                 + 3 * uploaded_bytes * 8 / (self.up_kbps * 1000)
@@ -119,19 +119,18 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
                 + longest_s(sent_bytes + uploaded_bytes, self.rtt_ms, self.mss))
 
     @property
-    def _sent_bytes(self) -> int:
+    def sent_bytes(self) -> int:
         """The most bytes from the server without headers: all responses, and two handshakes."""
         return self.response_bytes + sum(self.before) + 2 * self.chain_bytes
 
     @property
-    def _uploaded_bytes(self) -> int:
+    def uploaded_bytes(self) -> int:
         """The bytes of the bodies of all requests."""
         return self.request_bytes * (1 + len(self.before))
 
     def job(self) -> Job:
         """The trial as the job that a worker reads."""
         job = self.job_over("fetch", self.id, self.deadline_s)
-        job["transfer_bytes"] = self._sent_bytes + self._uploaded_bytes
         job["client"] = self.client
         job["paths"] = self._paths()
         if self.request_bytes:

@@ -186,23 +186,16 @@ def test_a_trial_that_has_to_be_alone_gets_a_worker_of_its_own() -> None:
     assert [len(batch) for batch in batches] == [1, 1]
 
 
-def fetches(count: int, transfer_bytes: int, **more: Any) -> list[dict[str, Any]]:
-    return [trial(f"t{number}", 1, kind="fetch", transfer_bytes=transfer_bytes, **more)
-            for number in range(count)]
-
-
-@pytest.mark.parametrize(("trials", "guests"), [
-    (fetches(1, 30_000), 1),
-    (fetches(16, 30_000), 1),  # 0.4 s, and a guest's start takes 0.8 s
-    (fetches(80, 30_000), 2),  # 1.9 s
-    (fetches(800, 30_000), 4),  # no more than there may be
-    (fetches(2, 20_000_000), 3),  # 2.4 s: most of it is for the bytes
-    (fetches(2, 30_000, own={"command": ["nginx"]}), 4),  # nobody knows how long another server
-    (fetches(2, 30_000, server="nginx"), 4),              # takes to start
-    ([trial("load", 1, kind="load")], 4),  # or how long a load takes
-])
+@pytest.mark.parametrize(("estimates_s", "guests"), [
+    ([0.025], 1), ([0.025] * 16, 1),  # 0.4 s, and a guest's start takes 0.8 s
+    ([0.025] * 80, 2),  # 2 s
+    ([0.025] * 800, 4),  # no more than there may be
+    ([1.25, 1.25], 3),
+    ([None, 0.025, 0.025], 1), ([None] * 3, 3)])  # trials without an estimate
 def test_a_second_guest_starts_only_for_trials_that_take_longer_than_its_start(
-        trials: list[dict[str, Any]], guests: int) -> None:
+        estimates_s: list[float | None], guests: int) -> None:
+    trials = [trial("t", 1) if seconds is None else trial("t", 1, guest_s=seconds)
+              for seconds in estimates_s]
     assert guests_worth_starting(trials, most=4) == guests  # type: ignore[arg-type]
 
 

@@ -229,9 +229,13 @@ def study_of(name: str, **lists: Any) -> Any:
 
 
 @pytest.mark.parametrize("client, guest_s", [("curl", 0.025), ("wget", 0.014), ("libcurl", 0.006)])
-def test_the_time_of_a_fetch_in_a_guest_depends_on_its_client(client: str, guest_s: float) -> None:
+def test_the_time_of_a_fetch_in_a_guest_depends_on_its_client_and_size(
+        client: str, guest_s: float) -> None:
     study = study_of("zhao2019")
-    assert study.kind.guest_s(replace(study.trials[0], client=client)) == guest_s
+    small = replace(study.trials[0], client=client, response_bytes=1)
+    assert study.kind.guest_s(small) == pytest.approx(guest_s, abs=1e-6)
+    large = replace(small, response_bytes=10_000_000)
+    assert study.kind.guest_s(large) == pytest.approx(guest_s + 0.6, abs=1e-6)
 
 
 def test_the_expected_time_of_a_run_is_what_the_last_run_of_its_scenario_took(
