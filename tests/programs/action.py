@@ -16,16 +16,16 @@ ACTION = yaml.safe_load((PROJECT / "action.yml").read_text())
 
 
 def step(name: str) -> Any:
-    """The step of this name."""
-    (found,) = [each for each in ACTION["runs"]["steps"] if each.get("name") == name]
+    """The step of the action that has this name."""
+    (found,) = [known for known in ACTION["runs"]["steps"] if known.get("name") == name]
     return found
 
 
 def measured(workspace: Path, **given: str) -> subprocess.CompletedProcess[str]:
-    """The step that measures; given: inputs, the others have their defaults."""
-    inputs = {name: given.pop(name.replace("-", "_"), each["default"])
-              for name, each in ACTION["inputs"].items()}
-    assert not given
+    """Run the step that measures. given: its inputs; the others have their defaults."""
+    inputs = {name: given.pop(name.replace("-", "_"), declared["default"])
+              for name, declared in ACTION["inputs"].items()}
+    assert not given, "the action has no such input"
     measuring = step("Measure")
     values = {name: inputs[value.removeprefix("${{ inputs.").removesuffix(" }}")]
               for name, value in measuring["env"].items()}

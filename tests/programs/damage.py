@@ -1,7 +1,7 @@
-"""Damages inputs: scenario files, command lines, results and captures, as a stranger's may be.
+"""Damages inputs as a stranger's may be damaged: scenario files, command lines, results, captures.
 
-All that differs between two inputs is drawn from Hypothesis, through a `Draw`: the same seed
-always gives the same damage.
+A `Draw` of Hypothesis draws each value and each place, so the same seed always gives the same
+damage.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ WORDS = ("", " ", "x", "none", "same", "nan", "rtt_ms", "bdp_bytes", "initcwnd",
          "window_sweep", "percentiles", "../../etc/passwd", "/dev/zero", "a/b", "$x^{2$", "<b>&",
          "\x00", "\x1b[31m", "line\nline", "\u202e", "ünï\U0001f600", "=1+1", "%s %d {0}",
          "x" * 5000, "paper_figure5.csv", "ietf78.csv", "3+10", "10*0.5+3*0.5", "cubic", "1" * 400)
-# What is inserted in a file's bytes.
+# Pieces that are inserted in a file's bytes.
 BYTES = (b"\x00", b"\xff\xfe", b"\xef\xbb\xbf", b"\r", b"\n\n", b"\x1b[2J", "é".encode("latin-1"),
          b'"', b"'''", b"]]", b"[", b"{", b",", b"=", b"#", b"-", b"9" * 5000, b"[" * 20_000,
          b"{a=" * 2000, b"nan", b"1e999", b"\xed\xa0\x80")
@@ -46,7 +46,7 @@ ODD: st.SearchStrategy[Any] = st.one_of(
 
 
 class Draw(Protocol):
-    """How an input takes its values: hypothesis.strategies.data().draw."""
+    """A function that draws a value of a strategy: hypothesis.strategies.data().draw."""
 
     def __call__(self, strategy: st.SearchStrategy[T]) -> T: ...
 
@@ -56,7 +56,7 @@ def pick(draw: Draw, options: Sequence[T]) -> T:
 
 
 def percent(draw: Draw) -> int:
-    """A number from 0 to 99, each as often."""
+    """A number from 0 to 99, each with the same probability."""
     return draw(st.integers(0, 99))
 
 
@@ -72,12 +72,14 @@ def tree(content: Any, draw: Draw) -> Any:
 
 
 def huge(content: Any, draw: Draw) -> Any:
-    """The content with some of its numbers and lists of numbers replaced by thousands."""
+    """The content with some of its numbers and lists of numbers replaced by up to 3000 numbers."""
     enlarged = copy.deepcopy(content)
-    numbers = [(owner, key) for owner, key in _places(enlarged)
-               if isinstance(owner[key], (int, list))
-               and all(type(value) is int for value in ([owner[key]], owner[key])[
-                   isinstance(owner[key], list)])]
+    numbers = []
+    for owner, key in _places(enlarged):
+        values = owner[key] if isinstance(owner[key], list) else [owner[key]]
+        if all(type(value) is int for value in values):
+            numbers.append((owner, key))
+
     for _ in range(draw(st.integers(1, 4)) if numbers else 0):
         owner, key = pick(draw, numbers)
         owner[key] = list(range(1, pick(draw, (30, 300, 3000))))
@@ -85,12 +87,15 @@ def huge(content: Any, draw: Draw) -> Any:
 
 
 def _places(content: Any) -> list[tuple[Any, Any]]:
-    """Each container with each of its keys, at any depth up to 50."""
+    """Each table or list with each of its keys or indices, at any depth up to 50."""
     places, waiting = [], [(content, 0)]
     while waiting:
         value, depth = waiting.pop()
-        keys = (list(value) if isinstance(value, dict) else
-                range(len(value)) if isinstance(value, list) else ())
+        keys: Iterable[Any] = ()
+        if isinstance(value, dict):
+            keys = list(value)
+        elif isinstance(value, list):
+            keys = range(len(value))
         for key in keys:
             places.append((value, key))
             if depth < 50:
@@ -99,7 +104,7 @@ def _places(content: Any) -> list[tuple[Any, Any]]:
 
 
 def _damage(owner: Any, key: Any, draw: Draw) -> None:
-    """One key of a table, or one item of a list: gone, doubled, renamed, changed."""
+    """Remove, double, rename or change one key of a table or one item of a list."""
     value, how = owner[key], percent(draw)
     if how < 12:
         del owner[key]
@@ -121,7 +126,7 @@ def _damage(owner: Any, key: Any, draw: Draw) -> None:
 
 
 def toml(table: dict[str, Any], first_line: str = "# A claim.") -> str:
-    """A TOML document: every table inline."""
+    """A TOML document in which every table is inline."""
     return "\n".join([first_line, *(f"{_key(name)} = {_inline(value)}"
                                     for name, value in table.items()), ""])
 
@@ -145,7 +150,7 @@ def _key(text: str) -> str:
 # Bytes: any file ----------------------------------------------------------------------
 
 def data(content: bytes, draw: Draw) -> bytes:
-    """The bytes with stretches gone or changed, lines lost or doubled, or in another encoding."""
+    """The bytes with stretches removed or replaced, lines lost or doubled, or recoded."""
     for _ in range(pick(draw, (1, 1, 2, 4))):
         how = percent(draw)
         if how < 50:
@@ -162,7 +167,7 @@ def data(content: bytes, draw: Draw) -> bytes:
 
 
 def spliced(content: Any, piece: Any, draw: Draw) -> Any:
-    """Text or bytes with a stretch of none, one, some or all further characters replaced."""
+    """Text or bytes in which a piece replaces a stretch: of none, one, some or all that follows."""
     start = draw(st.integers(0, len(content)))
     end = pick(draw, (start, start + 1, draw(st.integers(start, len(content))), len(content)))
     return content[:start] + piece + content[end:]

@@ -1,4 +1,4 @@
-"""A Dask scheduler and its workers in processes of their own, as on other machines."""
+"""Starts a Dask scheduler and its workers, each as another process, as on several machines."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from pathlib import Path
 
 from tests.running import wait_until
 
-# It ends with its standard input. From a server of forks workers start without importing all of
-# Dask each.
+# It runs a cluster until its standard input ends. Workers are forked from a server that has
+# imported Dask, so that not each of them imports it.
 PROGRAM = """import sys
 import dask
 from distributed import LocalCluster
@@ -31,7 +31,7 @@ if __name__ == "__main__":
 
 @contextmanager
 def cluster_of(workers: int, folder: Path) -> Iterator[str]:
-    """The scheduler's address; folder: where they leave what is theirs."""
+    """The address of a scheduler with so many workers. folder: where their files are."""
     program = folder / "cluster_of.py"
     program.write_text(PROGRAM)
     with (folder / "said").open("w") as said, subprocess.Popen(
@@ -46,7 +46,7 @@ def cluster_of(workers: int, folder: Path) -> Iterator[str]:
             dask.stdin.close()
 
 
-# As docs/INSTALL.md has it.
+# The commands of openssl in docs/INSTALL.md: an authority, and a certificate for all members.
 CERTIFY = ("req -x509 -newkey ed25519 -nodes -days 30 -subj /CN=cluster"
            " -keyout ca-key.pem -out ca.pem",
            "req -newkey ed25519 -nodes -subj /CN=member -keyout key.pem -out member.csr",
@@ -55,13 +55,14 @@ CERTIFY = ("req -x509 -newkey ed25519 -nodes -days 30 -subj /CN=cluster"
 
 
 def certificates(folder: Path) -> dict[str, str]:
-    """The environment in which Dask uses an authority and a certificate that are made there."""
+    """Make an authority and a certificate in a folder; return the environment for Dask to use them.
+    """
     folder.mkdir()
     for words in CERTIFY:
         subprocess.run(["openssl", *words.split()], cwd=folder, check=True, capture_output=True)
-    settings = {"CA_FILE": "ca.pem", **{
-        f"{role}__{what}": file for role in ("SCHEDULER", "WORKER", "CLIENT")
-        for what, file in (("CERT", "cert.pem"), ("KEY", "key.pem"))}}
+    settings = {"CA_FILE": "ca.pem"}
+    for role in ("SCHEDULER", "WORKER", "CLIENT"):
+        settings |= {f"{role}__CERT": "cert.pem", f"{role}__KEY": "key.pem"}
     return {**os.environ, **{f"DASK_DISTRIBUTED__COMM__TLS__{name}": str(folder / file)
                              for name, file in settings.items()}}
 
@@ -70,7 +71,7 @@ class Machines:
     """A scheduler with TLS and two workers, as docs/INSTALL.md starts them, on 127.0.0.1."""
 
     def __init__(self, folder: Path) -> None:
-        """folder: of all that is theirs."""
+        """folder: where their certificates, logs and files are."""
         self.folder, self.environment = folder, certificates(folder)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}
         self._start("scheduler", "dask-scheduler", "--protocol", "tls", "--host", "127.0.0.1",
@@ -78,7 +79,8 @@ class Machines:
         self.address = self._logged("scheduler", r"Scheduler at: *(tls://[0-9.:]+)\n")
         for name in ("one", "two"):
             self.work(name)
-        for name in ("one", "two"):  # a run waits 10 s for one; a busy machine takes longer
+        # A run would wait only 10 s for a worker, and a busy machine takes longer.
+        for name in ("one", "two"):
             self._logged(name, "(Registered to)")
 
     def _start(self, name: str, *words: str) -> None:
@@ -92,18 +94,19 @@ class Machines:
                     "--no-dashboard", "--local-directory", str(self.folder / f"machine-{name}"))
 
     def _logged(self, name: str, pattern: str) -> str:
-        """What stands in a process's log, once it does."""
+        """The group of a pattern in a process's log; waits until the log has it."""
         log, found = self.folder / f"{name}.log", []
 
-        def told() -> list[str]:
+        def is_logged() -> bool:
             assert self.processes[name].poll() is None, log.read_text()
             found[:] = re.findall(pattern, log.read_text())
-            return found
-        wait_until(told, f"{name}: {pattern}")
+            return bool(found)
+
+        wait_until(is_logged, f"{name}: {pattern}")
         return found[0]
 
     def kill(self, name: str) -> None:
-        """As a machine that loses its power."""
+        """End a process as if its machine had lost its power."""
         process = self.processes.pop(name)
         os.killpg(process.pid, signal.SIGKILL)
         process.wait()

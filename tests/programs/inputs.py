@@ -1,8 +1,8 @@
-"""Damaged inputs of each kind: what makes one in a folder, from values drawn by Hypothesis.
+"""Makes damaged inputs of each kind, with values that Hypothesis draws.
 
-KINDS names them; what a maker returns puts its input to the functions behind run.sh, plot.py
-and docs/update.py. Nothing boots: a scenario is read and expanded, a stored run is loaded and
-rendered, a capture is judged.
+KINDS has a maker for each kind. It writes an input into a folder, and returns an attempt: a
+function that gives the input to what stands behind run.sh, plot.py and docs/update.py. No guest
+boots: a scenario is read and expanded, a stored run is loaded and rendered, a capture is judged.
 """
 
 from __future__ import annotations
@@ -39,21 +39,22 @@ from tests.programs.stored_commands import of_commands
 
 Attempt = Callable[[], object]
 GOLDEN = PROJECT / "tests" / "golden"
-ROWS = 30
+ROWS = 30  # of a file about users
 COMBINED = ('192.0.2.7 - - [21/Nov/2026:10:00:00 +0000] "GET / HTTP/1.1" 200 {size} "-" "M/5"'
             ' rtt={rtt}000')
+# The head and the format of a line of each form of files about users.
 LINES = {"json": ("", '{{"tcpinfo_rtt": {rtt}000, "body_bytes_sent": {size}}}'),
          "w3c": ("#Fields: rtt_ms sc-bytes", "{rtt} {size}"),
          "csv": ("rtt_ms,bandwidth_kbps,response_bytes,group,weight", "{rtt},{kbps},{size},a,1"),
          "combined": ("", COMBINED), "named": ("", "rtt={rtt}000 bytes={size} group=a"),
          "ss": ("State Recv-Q Send-Q", "ESTAB 0 0 192.0.2.1:80 192.0.2.7:4000\n\t cubic rtt:{rtt}/4"
                 " delivery_rate {kbps}Kbps bytes_acked:{size}")}
-# What moves numbers, lines and fields apart from bytes: put in place of one of a text's words.
+# Words that replace one of a text's words, and so move its numbers, fields and lines.
 TOKENS = (*damage.WORDS, *map(str, damage.NUMBERS), "1.2.3", "1.2.3Mbps", "[x " * 20_000,
           "9" * 100_000, '"', "\r", "\r\n", "rtt:", "rtt=" * 5000, "[] " * 20_000, "\x85")
-MOST_SHOWN = 500  # trials of one input whose names and jobs are made
-DRAWN_PERCENT = 10  # of the stored runs
-# As they stand these draw or expand for seconds: what makes them small, by key.
+MOST_SHOWN = 500  # trials of one input whose ids and jobs are made
+DRAWN_PERCENT = 10  # of the stored runs have their figures drawn
+# Scenarios that take seconds to draw or to expand, and the keys that make them small.
 SMALLER: dict[str, dict[str, Any]] = {"dukkipati2010": {"clients": 200, "responses": 1},
                                       "marrama2012_loss": {"repeat_with_loss": 2},
                                       "marrama2012": {"repeat": 1}}
@@ -71,21 +72,22 @@ FACTS: dict[str, Any] = {
 
 @cache
 def documents() -> dict[str, tuple[bytes, dict[str, Any]]]:
-    """The content of each scenario file and what stands in it, by name, made small."""
+    """The text of each scenario file and the tables in it, by name. SMALLER makes some small."""
     contents = {}
     for name in scenario_file.names():
         file = scenario_file.find(name)
-        raw = copy.deepcopy(file.raw)
+        raw, smaller = copy.deepcopy(file.raw), SMALLER.get(name, {})
         for table in (raw.get("defaults", {}), *raw.get("sweep", []), *raw.get("population", [])):
-            table.update({key: value for key, value in SMALLER.get(name, {}).items()
-                          if key in table})
-        contents[name] = ((damage.toml(raw, file.text.split("\n", 1)[0]) if name in SMALLER else
-                           file.text).encode(), raw)
+            table.update({key: value for key, value in smaller.items() if key in table})
+        content = file.text
+        if smaller:
+            content = damage.toml(raw, first_line=file.text.split("\n", 1)[0])
+        contents[name] = content.encode(), raw
     return contents
 
 
 def of_scenario(draw: Draw, folder: Path) -> Attempt:
-    """A scenario file of one's own."""
+    """A scenario file of a user."""
     path, how = folder / "own.toml", percent(draw)
     content, raw = documents()[pick(draw, list(documents()))]
     if how < 75:
@@ -98,12 +100,12 @@ def of_scenario(draw: Draw, folder: Path) -> Attempt:
 
 
 def expanded(name: str, overrides: Overrides = Overrides({}), seed: int = 1) -> None:
-    """What --dry-run does, whichever engine there is."""
+    """Read a scenario and make its trials, jobs and commands, as --dry-run does for any engine."""
     study = registry.study_of(scenario_file.find(name), overrides, seed)
     for trial in study.trials[:MOST_SHOWN]:
         json.dumps([trial.id, trial.job()])
         for field in fields(trial):
-            # What runs.load_run would refuse must not be measured.
+            # A value that runs.load_run would refuse later must not be measured.
             assert in_range(field.name, getattr(trial, field.name)), f"{field.name} of {trial.id}"
     for trial in study.trials[:1]:  # a study of published numbers measures nothing
         commands_of(trial.job())
@@ -120,7 +122,7 @@ def in_range(name: str, value: Any) -> bool:
 
 @cache
 def known_flags() -> dict[str, tuple[str, ...]]:
-    """Values that each flag takes, by the flag; those that take none have no value."""
+    """Some values that each flag takes, by the flag; () for a flag that takes none."""
     return {**{quantity.flag: ("1", "3", "10", "100", "1000") for quantity in FLAGS.values()},
             **dict.fromkeys(("--list", "--as-published", "--allow-commands", "--yes",
                              "--fresh", "--keep-captures", "--quiet", "--no-figures",
@@ -138,7 +140,7 @@ def known_flags() -> dict[str, tuple[str, ...]]:
 
 
 def of_flags(draw: Draw, folder: Path) -> Attempt:
-    """A command line of run.sh, in a folder with a file about users; nothing is measured."""
+    """A command line of run.sh, typed in a folder with a file about users. Nothing is measured."""
     small = [name for name in scenario_file.names() if name not in SMALLER]
     line = damage.flags(known_flags(), (*small, *damage.WORDS[:3], "zhao2091"), draw)
     (folder / "input.json").write_text(json.dumps(line))
@@ -150,7 +152,7 @@ def of_flags(draw: Draw, folder: Path) -> Attempt:
 
 @cache
 def stored_runs() -> dict[str, tuple[Path, dict[str, Any]]]:
-    """Small stored runs: of each the trials.csv and the content of its run.json, by name."""
+    """Small stored runs by name: the file trials.csv of each, and the content of its run.json."""
     runs = {name: (GOLDEN / f"{name}_trials.csv", scenario_file.find(name).text)
             for name in ("zhao2019", "tselentis2013")}
     for kind, name in (("load", "small"), ("trace", "packetdrill")):
@@ -161,7 +163,7 @@ def stored_runs() -> dict[str, tuple[Path, dict[str, Any]]]:
 
 
 def stored(name: str, folder: Path) -> tuple[Path, dict[str, Any]]:
-    """A copy of a stored run: its folder and its facts; files that are only read are links."""
+    """Copy a stored run; return its folder and its facts. Files that are only read become links."""
     trials, facts = stored_runs()[name]
     home = folder / "run"
     home.mkdir()
@@ -176,19 +178,20 @@ def stored(name: str, folder: Path) -> tuple[Path, dict[str, Any]]:
 
 @cache
 def stored_files(name: str) -> dict[str, Path]:
-    """Files of a stored run besides its records, by the place in its folder."""
+    """The files of a stored run but trials.csv and run.json, by their place in its folder."""
     trials, _ = stored_runs()[name]
     if trials.parent != GOLDEN:
         return {str(path.relative_to(trials.parent)): path for part in ("files", "captures")
                 for path in (trials.parent / part).glob("*")}
-    # Of a fetch any captures will do: two windows, of which a page draws the packets.
+    # A page draws the packets of two windows. For fetches any captures will do.
     two = registry.study_of(scenario_file.find(name)).trials[:2]
     return {f"captures/{trial.id}-{side}.pcap": GOLDEN / "trials" / stored / f"{side}.pcap"
             for trial, stored in zip(two, ("iw3", "iw10")) for side in ("client", "server")}
 
 
 def render_stored(home: Path, drawn: bool) -> None:
-    """What run.sh and docs/update.py make of a stored run, and if drawn plot.py."""
+    """Render a stored run as run.sh and docs/update.py do. drawn: draw its figures as plot.py does.
+    """
     report = registry.stored_report(home)
     text.text(report)
     markdown.gallery([report], {}, [], "pages", set())
@@ -212,20 +215,23 @@ def of_trials(draw: Draw, folder: Path) -> Attempt:
 
 
 def of_facts(draw: Draw, folder: Path) -> Attempt:
-    """The run.json of a stored run, the scenario's text in it included."""
+    """The run.json of a stored run, and the text of the scenario in it."""
     home, facts = stored(pick(draw, list(stored_runs())), folder)
     how = percent(draw)
     if how < 60:
         facts = damage.tree(facts, draw)
     elif how < 85:
-        facts = _of_own(home, facts, draw)
+        facts = _own_scenario(home, facts, draw)
     content = json.dumps(facts, default=str).encode()
     damage.put(home / "run.json", content if how < 85 else damage.data(content, draw), draw)
     return rendering(home, draw)
 
 
-def _of_own(home: Path, facts: dict[str, Any], draw: Draw) -> dict[str, Any]:
-    """The same run of a scenario of one's own, whose text run.json keeps: that is damaged."""
+def _own_scenario(home: Path, facts: dict[str, Any], draw: Draw) -> dict[str, Any]:
+    """The facts as if a user's scenario had been measured, whose text in run.json is damaged.
+
+    The names in trials.csv are changed with it.
+    """
     trials = home / "trials.csv"
     trials.write_text(re.sub(f"^{facts['scenario']},", "own,", trials.read_text(), flags=re.M))
     inner: str = facts["scenario_file"]
@@ -237,7 +243,10 @@ def _of_own(home: Path, facts: dict[str, Any], draw: Draw) -> dict[str, Any]:
 
 
 def of_tables(draw: Draw, folder: Path) -> Attempt:
-    """Figures, axes and claims, damaged: what is read must render, after hours of measuring."""
+    """Damaged figures, axes and claims of a scenario.
+
+    A scenario that is accepted must also be rendered, since hours of measuring lie between.
+    """
     name, drawn = pick(draw, list(stored_runs())), percent(draw) < DRAWN_PERCENT
     trials, facts = stored_runs()[name]
     raw = scenario_file.parse(name, facts["scenario_file"]).raw
@@ -253,16 +262,17 @@ def of_tables(draw: Draw, folder: Path) -> Attempt:
         try:
             report = study.report(RunData(trials.parent, facts, records))
             page.page(report, {})
-            drawing.images(report) if drawn else None
+            if drawn:
+                drawing.images(report)
         except FirstFlightError as error:
             raise AssertionError(f"told only after measuring: {error}") from error
     return attempt
 
 
-# Captures and what else is kept of a trial --------------------------------------------
+# Captures and other files that are kept of a trial --------------------------------------
 
 def of_captures(draw: Draw, folder: Path) -> Attempt:
-    """The captures of a fetch as its verdict meets them, or a kept file of a stored run."""
+    """A capture of a fetch, which is judged with it, or a kept file of a stored run."""
     return (_of_fetch if percent(draw) < 60 else _of_kept)(draw, folder)
 
 
@@ -291,7 +301,7 @@ def _of_kept(draw: Draw, folder: Path) -> Attempt:
 # Files about users --------------------------------------------------------------------
 
 def of_users(draw: Draw, folder: Path) -> Attempt:
-    """A CSV, a log, a list of sockets or a capture, and what --users makes of it."""
+    """A file for --users: CSV, a log, a list of sockets, or a capture."""
     form, path = pick(draw, (*LINES, "pcap")), folder / "users"
     content = ((GOLDEN / "trials" / "iw10" / "server.pcap").read_bytes() if form == "pcap" else
                _text(form, draw))
@@ -303,7 +313,7 @@ def of_users(draw: Draw, folder: Path) -> Attempt:
 
 
 def run(line: list[str], folder: Path) -> object:
-    """What run.sh does with a command line, except that it measures nothing."""
+    """Run a command line of run.sh, which measures nothing."""
     with at(folder):
         return experiment.main(["--dry-run", "--results", str(folder / "results"), "--figures",
                                 str(folder / "figures"), *line])
@@ -311,7 +321,7 @@ def run(line: list[str], folder: Path) -> object:
 
 @contextmanager
 def at(folder: Path) -> Iterator[None]:
-    """In another folder for a while."""
+    """Make another folder the current one for a while."""
     before = os.getcwd()
     os.chdir(folder)
     try:
@@ -321,7 +331,7 @@ def at(folder: Path) -> Iterator[None]:
 
 
 def _text(form: str, draw: Draw) -> bytes:
-    """A text of one of the forms, most of them with words changed."""
+    """A text of one of the forms; three in four have some of their words replaced."""
     head, line = LINES[form]
     numbers = draw(st.lists(st.tuples(st.integers(1, 500), st.integers(50, 9000),
                                       st.integers(1, 99_999)), min_size=ROWS, max_size=ROWS))

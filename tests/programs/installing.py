@@ -1,4 +1,4 @@
-"""Installing without building: scripts with a cache of their own, stubs, packed kernels."""
+"""Runs the scripts that install, with a temporary cache, stubs of programs, and packed kernels."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ GUEST = PROJECT / "vtime" / "kernel"
 
 def run(script: Path, *arguments: str, cache: Path,
         **environment: str) -> subprocess.CompletedProcess[str]:
-    """Run a script with an empty cache of its own, as a user without sudo's variables would."""
+    """Run a script with this cache, as a user would who has no variables of sudo."""
     kept = {name: value for name, value in os.environ.items()
             if not name.startswith(("SUDO_", "FIRST_FLIGHT_"))}
     return run_program([str(script), *arguments],
                        env={**kept, "XDG_CACHE_HOME": str(cache), **environment})
 
 
-
 def changed(tree: Path) -> None:
-    """One byte, in a file that keeps its length and its time."""
+    """Change the content of tcp.c, which keeps its length and its time."""
     before = (tree / "tcp.c").stat()
     (tree / "tcp.c").write_text("other")
     os.utime(tree / "tcp.c", ns=(before.st_atime_ns, before.st_mtime_ns))
 
 
-
 def packed(file: Path, **changes: str) -> Path:
-    """A file as --export-kernel writes it, of a kernel that ends at once."""
+    """Write a file as --export-kernel would, of a kernel that ends at once.
+
+    changes: other inputs, or another version, origin or kernel.
+    """
     kernel, config = changes.get("kernel", "#!/bin/sh\n").encode(), b"CONFIG_UML=y\n"
     inputs = {"configuration": "0123456789abcdef", "source": "ab" * 32, "compiler": "gcc 12",
               "linux": hashlib.sha256(kernel).hexdigest(),
@@ -54,9 +55,11 @@ def packed(file: Path, **changes: str) -> Path:
     return file
 
 
-
 def stubs(folder: Path, **scripts: str) -> str:
-    """A PATH on which these programs come first; their text is that of shell scripts."""
+    """Write shell scripts into a folder; return a PATH on which it comes first.
+
+    scripts: the text by the name of the program, in which _ stands for -.
+    """
     folder.mkdir()
     for name, text in scripts.items():
         (folder / name.replace("_", "-")).write_text(f"#!/bin/sh\n{text}\n")
@@ -64,15 +67,14 @@ def stubs(folder: Path, **scripts: str) -> str:
     return f"{folder}:{os.environ['PATH']}"
 
 
-
 def builders(folder: Path, **scripts: str) -> str:
-    """The same, also where this machine has a kernel but not the programs that build one."""
+    """As stubs(), with a stub for each program that builds a kernel and that this machine lacks."""
     tools = ("gcc", "make", "flex", "bison", "bc", "ld", "xz")
     missing = {tool: "exit 0" for tool in tools if not shutil.which(tool)}
     return stubs(folder, **(missing | scripts))
 
 
 def deaf() -> None:
-    """As under a supervisor that has its programs ignore what would end them."""
+    """Ignore the signals that would end this process, as some supervisors have it."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

@@ -1,4 +1,4 @@
-"""The folder of a command that ran with --capture, damaged: `run.sh --report` builds its page."""
+"""Damages the folder of a command that ran with --capture, whose page `run.sh --report` builds."""
 
 from __future__ import annotations
 
@@ -22,12 +22,13 @@ FACTS: dict[str, Any] = {
 
 @cache
 def packets() -> bytes:
+    """The content of a stored capture."""
     return gzip.decompress(
         (PROJECT / "tests" / "golden" / "capture" / "small.pcapng.gz").read_bytes())
 
 
 def of_commands(draw: Draw, folder: Path) -> Callable[[], object]:
-    """Its command.json, or the first third of its capture."""
+    """A folder in which command.json is damaged, or the first third of a capture."""
     how = percent(draw)
     facts = json.dumps(damage.tree(FACTS, draw) if how < 40 else FACTS, default=str).encode()
     content = packets()[:len(packets()) // 3]

@@ -1,4 +1,4 @@
-"""action.yml's steps under bash: words with quotes, outputs, the summary, what is kept."""
+"""The steps of action.yml under bash pass on words, write outputs and a summary, and keep files."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_fail_ifs_condition_is_passed_on_as_one_word(tmp_path: Path) -> None:
     assert done.returncode == 2 and "'total_ms(99) > 300'" in done.stderr
 
 
-# What comes out -----------------------------------------------------------------------
+# Outputs and the summary --------------------------------------------------------------
 
 USERS = {"recommended_iw": 20, "answer": "Set 20\nfor=all.", "run": "users_of_x/1"}
 PROBE = {"iw": 10, "at_least": True, "answer": "first flight: 10 segments", "run": ""}
@@ -129,8 +129,8 @@ def test_findings_of_an_earlier_step_are_no_outputs_of_this_one(tmp_path: Path) 
 
 def test_the_caches_key_is_the_digest_of_the_kernels(tmp_path: Path) -> None:
     kernels = step("Which kernels, and where they are kept")
-    (cache,) = [each for each in ACTION["runs"]["steps"]
-                if each.get("uses", "").startswith("actions/cache@")]
+    (cache,) = [known for known in ACTION["runs"]["steps"]
+                if known.get("uses", "").startswith("actions/cache@")]
     environment = {**os.environ, "GITHUB_ACTION_PATH": str(PROJECT), "HOME": str(tmp_path),
                    "GITHUB_ENV": str(tmp_path / "env"), "GITHUB_OUTPUT": str(tmp_path / "output")}
     subprocess.run(["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", kernels["run"]],

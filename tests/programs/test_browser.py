@@ -1,6 +1,6 @@
-"""report.html in Chromium: no complaints, by keyboard, on a phone, in the dark, sorted.
+"""report.html in Chromium loads without errors, fits a phone, and can be used by keyboard.
 
-Chromium is 300 MB: ./test.sh does not install it, and what needs it is skipped without it.
+Chromium takes 300 MB, so ./test.sh does not install it. These tests are skipped without it.
 """
 
 from __future__ import annotations
@@ -17,13 +17,15 @@ from tests.programs.browser import Browser
 
 pytestmark = pytest.mark.skipif(browser.PROGRAM is None,
                                 reason="no Chromium: apt-get install chromium (300 MB)")
-PHONE, DESK = 360, 1280  # CSS pixels
+PHONE, DESK = 360, 1280  # the width of each in CSS pixels
+# A PNG of one pixel.
 PIXEL = bytes.fromhex("89504e470d0a1a0a0000000d4948445200000001000000010802000000907753de"
                       "0000000c4944415408d763f8ffff3f0005fe02fea735d1ba0000000049454e44ae426082")
 REPORTS = {"fetches": lambda: stored_fetches.whole_report("zhao2019"),
            "load": stored_load.report, "trace": stored_trace.warm,
            "map": lambda: stored_questions.question("map"), "users": stored_questions.users}
-# The first table that has buttons and several rows, and what stands in one of its columns.
+# JavaScript for the first table that has buttons and several rows; then for how it is sorted, and
+# the texts of the column that it is sorted by, or else of its first one.
 TABLE = "[...document.querySelectorAll('table.sortable')].find(t => t.tBodies[0].rows.length > 2)"
 COLUMN = f"""(() => {{ const table = {TABLE};
   const heads = [...table.querySelectorAll('tr.names th')];
@@ -35,13 +37,14 @@ COLUMN = f"""(() => {{ const table = {TABLE};
 
 @pytest.fixture(scope="module")
 def opened() -> Iterator[Browser]:
-    made = Browser()
-    yield made
-    made.close()
+    browser_of_all = Browser()
+    yield browser_of_all
+    browser_of_all.close()
 
 
 @pytest.fixture(scope="module")
 def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """The page of each of REPORTS, with one-pixel figures."""
     folder = tmp_path_factory.mktemp("pages")
     written = {}
     for name, make in REPORTS.items():
@@ -82,7 +85,7 @@ def test_a_table_can_be_sorted_by_keyboard(opened: Browser, pages: dict[str, Pat
     opened.open(pages["fetches"], DESK)
     before = opened.value(COLUMN)[1]
     buttons = f"{TABLE}.querySelectorAll('thead [role=button]')"
-    # What stands before it has been walked through; the Tab key goes on from there.
+    # As if the reader had come to the first head; the Tab key goes on from there.
     opened.value(f"{buttons}[0].focus()")
     opened.press("Tab")
     assert opened.value(f"document.activeElement === {buttons}[1]"), "each head can be reached"

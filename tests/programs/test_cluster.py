@@ -1,4 +1,4 @@
-"""A machine of a cluster and its workers, in Dask's own processes: answers, failures, refusals."""
+"""A machine of a cluster measures batches or refuses them, alone and in Dask's own processes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ from tests.running import HANGS_S
 from vtime.console import EngineCannot, EngineError
 
 TOOLS = {"curl": "curl 7.88", "python": "3.11"}
-PACK = cluster_module.pack
+PACK = cluster_module.pack  # the real one, which a fixture replaces
+# In the place of batch.py: prints versions, or the kernel's path and the batch backwards. The
+# batches "cannot" and "fails" end it with an error.
 BATCH = """import json, sys
 if sys.argv[1] == "--versions":
     print(json.dumps({"curl": "curl 7.88", "python": "3.11", "more": "1"}))
@@ -41,7 +43,7 @@ else:
 
 
 def archive(**files: str) -> bytes:
-    """An archive as a machine is sent one, with programs that only answer."""
+    """An archive as it is sent to a machine, with programs that only answer. files: other ones."""
     contents = {"install.sh": "#!/bin/sh\n[ $1 = --check ]",
                 "firstflight/commands/batch.py": BATCH, **files}
     stream = io.BytesIO()
@@ -62,15 +64,16 @@ class Worker:
 
 
 def node(folder: Path, content: bytes, tools: dict[str, str] = TOOLS) -> Node:
-    made = Node(content, tools)
-    made.setup(Worker(folder))
-    return made
+    """A machine that got this archive. tools: the versions that it has to have."""
+    machine = Node(content, tools)
+    machine.setup(Worker(folder))
+    return machine
 
 
-def refused(made: Node, batch: bytes) -> str:
-    """Why the batch is not measured."""
+def refused(machine: Node, batch: bytes) -> str:
+    """Why a machine does not measure a batch."""
     with pytest.raises(RuntimeError) as why:
-        made.measure(batch)
+        machine.measure(batch)
     return str(why.value)
 
 
@@ -102,7 +105,7 @@ def test_a_node_whose_tools_differ_refuses_batches(changed: dict[str, str], tool
 
 
 def test_a_machine_without_a_browser_measures_what_needs_none(tmp_path: Path) -> None:
-    """It skips the rest with a line; another browser would measure something else."""
+    """It skips pages in a browser with a line. With another browser it measures nothing at all."""
     tools = {**TOOLS, "chromium": "Chromium 156"}
     assert not node(tmp_path, archive(), tools).refused
     other = BATCH.replace('"more": "1"', '"chromium": "Chromium 155"')
@@ -123,27 +126,27 @@ def test_a_node_refuses_batches_after_a_damaged_archive(tmp_path: Path) -> None:
 
 
 def test_a_batch_ends_with_the_plugin_and_none_begins_after_it(tmp_path: Path) -> None:
-    """The batch is ended while it is measured."""
+    """The plugin ends while the batch is measured."""
     begun = tmp_path / "begun"
     lasts = BATCH.replace("    content = sys", f"    import os, time; os.mkdir({str(begun)!r});"
                           " time.sleep(600)\n    content = sys")
-    made = node(tmp_path, archive(**{"firstflight/commands/batch.py": lasts}))
+    machine = node(tmp_path, archive(**{"firstflight/commands/batch.py": lasts}))
     answered = threading.Event()
 
     def stop() -> None:
         while not begun.exists() and not answered.wait(0.02):
             pass
-        made.teardown(None)
+        machine.teardown(None)
 
     thread = threading.Thread(target=stop, daemon=True)
     thread.start()
-    assert refused(made, b"abc") == "it ended with -9"
+    assert refused(machine, b"abc") == "it ended with -9"
     answered.set()
     thread.join()
-    assert refused(made, b"abc") == "the run has ended" and not made.running
+    assert refused(machine, b"abc") == "the run has ended" and not machine.running
 
 
-# Workers that fail, die or differ, and schedulers that are gone, in Dask's own processes ---
+# Workers that fail, die or differ, and schedulers that end, in Dask's own processes ---------
 
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
                                 reason="./install.sh --with-cluster")
@@ -165,6 +168,7 @@ def _small(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def results(address: str, *contents: bytes, tools: dict[str, str] = TOOLS) -> list[bytes]:
+    """What a cluster makes of these batches."""
     with connect(address, BUILD, tools) as cluster:
         return [result.rpartition(b":")[2] for _, result in cluster.results(contents)]
 
@@ -179,7 +183,7 @@ def test_a_cluster_answers_until_it_is_closed(address: str) -> None:
 
 def test_a_machine_without_memory_for_its_threads_is_refused(
         address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Two workers of one thread share a machine; the smaller figure of the two counts."""
+    """Two workers of one thread each share the machine, and the smaller amount counts."""
     monkeypatch.setattr("firstflight.runs.cluster.node.available_here_mb", lambda: 2000)
     with connect(address, BUILD, TOOLS, memory_mb=1000) as cluster:
         assert cluster.guests == 2
@@ -192,7 +196,8 @@ def test_a_machine_without_memory_for_its_threads_is_refused(
 
 # A batch and its worker --------------------------------------------------------------
 
-# "kills" ends its worker the first time, "dies" every time; "fails" ends with an error.
+# BATCH with batches that end their worker: "kills" the first time, "dies" every time. It notes in a
+# file each time that a batch is measured.
 STRUCK = BATCH.replace("    content = sys.stdin.buffer.read()", """    import os, signal
     content = sys.stdin.buffer.read()
     with open(os.path.join(%r, content.decode()), "a") as seen:
@@ -220,7 +225,7 @@ def test_a_killed_workers_batch_is_measured_again_and_a_failed_one_ends_the_run(
 
 def test_a_worker_that_cannot_start_a_process_is_named(address: str,
                                                        monkeypatch: pytest.MonkeyPatch) -> None:
-    """Any exception of a worker is one line that names the worker."""
+    """Any exception of a worker becomes one line that names the worker."""
     def cannot(self: Node, batch: bytes) -> bytes:
         raise OSError(28, "No space left on device")
 

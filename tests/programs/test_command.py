@@ -1,4 +1,7 @@
-"""Small programs: ./run.sh -- COMMAND as it is typed, batches, completion, notebook, recipes."""
+"""Flags of ./run.sh -- COMMAND, the program of batches, and the code in documents.
+
+The code in documents is completion.bash, the notebook, and lines of STUDIES.md and REPRODUCE.md.
+"""
 
 from __future__ import annotations
 
@@ -95,17 +98,26 @@ def test_a_link_to_a_hidden_program_is_reported_with_the_flag_to_add(
     (folder / "link").symlink_to(home / "key")
     monkeypatch.chdir(folder)
 
-    def told(*words: str, readable: Path = folder) -> list[str]:
-        return [line.partition(" leads to ")[0] + line.partition(": ")[2].removesuffix(
-            " shows it to this one") for line in script.hidden_programs(words, folder, [readable])]
-    shown = f"v/bin/python--readable {home / 'own'}"
-    assert told("v/bin/python", "x.py") == told("sh", "-c", ". v/bin/activate; python x") == [shown]
-    assert told("w/bin/python") == [f"w/bin/python--readable {home / 'bin/python'}"], "no home"
-    assert told("python3", "x.py") == told("./link") == told("v/bin/python", readable=home) == []
+    def reported(*words: str, readable: Path = folder) -> list[tuple[str, str]]:
+        """Each link that is reported, and the flag that shows where it leads."""
+        pairs = []
+        for line in script.hidden_programs(words, folder, [readable]):
+            link = line.partition(" leads to ")[0]
+            flag = line.partition(": ")[2].removesuffix(" shows it to this one")
+            pairs.append((link, flag))
+        return pairs
+
+    shown = [("v/bin/python", f"--readable {home / 'own'}")]
+    assert reported("v/bin/python", "x.py") == shown
+    assert reported("sh", "-c", ". v/bin/activate; python x") == shown
+    # The whole home is not shown for a program in it.
+    assert reported("w/bin/python") == [("w/bin/python", f"--readable {home / 'bin/python'}")]
+    assert reported("python3", "x.py") == reported("./link") == []
+    assert reported("v/bin/python", readable=home) == []
 
 
 def test_links_in_a_results_folder_are_not_followed(tmp_path: Path) -> None:
-    """The folder may be a stranger's; a killed guest's folder is removed only in our own."""
+    """The folder may be a stranger's. A killed guest's folder is removed only where it is ours."""
     (theirs := tmp_path / "theirs").mkdir()
     (elsewhere := tmp_path / "elsewhere" / ".guest").mkdir(parents=True)
     (theirs / "packetdrill").symlink_to("../elsewhere")
@@ -121,7 +133,7 @@ def test_links_in_a_results_folder_are_not_followed(tmp_path: Path) -> None:
 # The program that measures a batch ----------------------------------------------------
 
 def test_concurrent_batches_have_processors_of_their_own(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Numbers that no batch of this machine has.
+    # Numbers of processors that no batch of this machine has taken.
     one, two = os.getpid() + 10_000, os.getpid() + 20_000
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {one, two})
     with batch.free_processor() as first, batch.free_processor() as second:
@@ -159,6 +171,7 @@ def test_the_flag_versions_prints_the_versions_that_are_compared(
 
 
 def completed(word: str, before: str = "./run.sh") -> set[str]:
+    """What bash offers for a word that is typed after `before`."""
     script = ('source docs/completion.bash; _first_flight ./run.sh "$1" "$2";'
               ' printf "%s\\n" "${COMPREPLY[@]}"')
     done = subprocess.run(["bash", "-c", script, "bash", word, before], cwd=PROJECT, text=True,
@@ -204,7 +217,7 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
     defined: dict[str, Any] = {}
     cells = json.loads((PROJECT / "docs" / "notebook.ipynb").read_text())["cells"]
     for cell in cells:
-        assert not cell.get("outputs"), "outputs are made anew by whoever opens it"
+        assert not cell.get("outputs"), "whoever opens the notebook makes its outputs again"
         if cell["cell_type"] == "code":
             exec("".join(cell["source"]), defined)
     return defined
@@ -251,13 +264,15 @@ def test_the_window_alone_is_compared_with_the_weights_of_one_week(
         rows = trials[(trials["part"] == "everything") & (trials["initcwnd"] == initcwnd)]
         return float(numpy.average(rows["latency_ms"], weights=rows[weight]))
 
-    week = {(record.trial.sample): record.trial.weight for record in records
-            if record.trial.part == "everything" and record.trial.initcwnd == 10}
+    everything = [record for record in records if record.trial.part == "everything"]
+    weight = {record.trial.sample: record.trial.weight for record in everything
+              if record.trial.initcwnd == 10}
     for initcwnd in (3, 10):
-        under = {record.trial.sample: record.latency_ms for record in records
-                 if record.trial.part == "everything" and record.trial.initcwnd == initcwnd}
-        expected = sum(week[sample] * (under[sample] or 0.0) for sample in week)
-        assert mean(initcwnd, "weight_paired") == pytest.approx(expected / sum(week.values()))
+        latency_ms = {record.trial.sample: record.latency_ms or 0.0 for record in everything
+                      if record.trial.initcwnd == initcwnd}
+        weighted_ms = sum(weight[sample] * latency_ms[sample] for sample in weight)
+        assert mean(initcwnd, "weight_paired") == pytest.approx(
+            weighted_ms / sum(weight.values()))
     assert mean(3, "weight") != pytest.approx(mean(3, "weight_paired"))
 
 
@@ -272,15 +287,15 @@ SCENARIOS = sorted({"dukkipati2010", *re.findall(r"\| ([a-z]+\d\w+), \d+ \|", TE
 def test_a_command_line_of_reproduce_is_accepted(line: str) -> None:
     try:
         assert experiment.main([*line.split(), "--dry-run"]) == errors.OK
-    except errors.UsageError as error:  # a sample that is drawn first: the page says how
+    except errors.UsageError as error:  # a sample has to be drawn before; the page says how
         drawn = re.search(r"/usr/bin/python3 -m paper\.draw \w+ --full", str(error))
         assert drawn is not None and drawn[0] in TEXT, error
 
 
 def test_each_scenario_with_a_source_has_a_row_in_reproduce() -> None:
-    """These are of the paper and its five seeds; the others have no published numbers here."""
+    """The sources are the paper and five others. Other scenarios have no published numbers."""
     published = ("dukkipati", "handley", "ietf", "marrama", "tselentis", "zhao")
-    seeds = {name for name in scenario_file.names() if name.startswith(published)}
-    # They answer questions of ours, or compare in a way that the sources do not.
+    with_source = {name for name in scenario_file.names() if name.startswith(published)}
+    # These answer our questions, or compare in a way that the sources do not.
     ours = {"handley1999_warm", "ietf78_background", "ietf78_beyond", "ietf78_connections"}
-    assert seeds - ours == set(SCENARIOS) and COMMANDS
+    assert with_source - ours == set(SCENARIOS) and COMMANDS

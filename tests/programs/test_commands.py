@@ -1,4 +1,4 @@
-"""plot.py and docs/update.py: a stored run is rendered, or refused in one line."""
+"""plot.py and docs/update.py render a stored run or refuse it in one line."""
 
 from __future__ import annotations
 
@@ -54,7 +54,8 @@ class Scenario:
     head: Any
 
 
-def made_by_hand(study: Study, run: Any) -> Report:
+def make_report(study: Study, run: Any) -> Report:
+    """A report that is built by hand, but for the run's facts and count of records."""
     if run.facts.get("broken"):
         raise FirstFlightError(f"{run.folder}: a file is missing")
     return report(facts=run.facts, count=len(run.records),
@@ -63,16 +64,16 @@ def made_by_hand(study: Study, run: Any) -> Report:
 
 @pytest.fixture(autouse=True)
 def fake_kind(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A kind whose report is made by hand."""
+    """A kind of scenarios whose trials are names only, and whose report is built by hand."""
     monkeypatch.setattr(fetches, "KIND", changed(
-        fetches.KIND, record=Measured, report=made_by_hand,
+        fetches.KIND, record=Measured, report=make_report,
         read=lambda file, overrides: Scenario(file.head()),
         expand=lambda scenario, overrides, seed: ["of a network"],
         repeats_with_drops=lambda scenario: 0))
 
 
 def save(folder: Path, scenario: str = "zhao2019", **facts: Any) -> Path:
-    """A run as it is stored: two trials."""
+    """Store a run of two trials. facts: more of its run.json."""
     folder.mkdir(parents=True)
     file = RecordFile(folder / runs.TRIALS_CSV, Measured)
     for name in ("one", "two"):
@@ -88,7 +89,7 @@ def save(folder: Path, scenario: str = "zhao2019", **facts: Any) -> Path:
 
 @pytest.fixture(name="pixels")
 def pixels_for_figures(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each figure is one pixel."""
+    """Each figure is drawn as one pixel."""
     monkeypatch.setattr(plot, "drawing", SimpleNamespace(
         images=lambda told, forms: {told.findings[0].name: {form: PIXEL for form in forms}},
         save=drawing.save, for_page=drawing.pngs))
@@ -106,11 +107,11 @@ def test_a_page_is_written_next_to_the_newest_whole_runs_records(
     first = (folder / "report.html").read_text()
     assert first.count("<img ") == 1
     assert plot.main([*requested, "zhao2019"]) == errors.OK
-    assert plot.main(requested) == errors.OK  # whatever has results
+    assert plot.main(requested) == errors.OK  # every scenario with results
     latest = folder.parent / "latest"
     assert plot.main(["--run", str(latest), "--figures", str(figures)]) == errors.OK
-    for stamp, facts in (("20260102-uml", {"partial": True}),  # newer, but no whole runs
-                         ("20260103-uml", {"state": runs.RUNNING})):
+    for stamp, facts in (("20260102-uml", {"partial": True}),
+                         ("20260103-uml", {"state": runs.RUNNING})):  # newer, and not whole
         save(folder.parent / stamp, **facts)
         latest.unlink()
         latest.symlink_to(stamp)
@@ -138,6 +139,7 @@ def test_a_page_without_pictures_is_built_where_nothing_can_be_drawn(
 
 
 def damages(folder: Path) -> dict[str, Callable[[], object]]:
+    """Functions that damage the run of a folder, by the name of the damage."""
     facts, rows = folder / runs.RUN_JSON, folder / runs.TRIALS_CSV
     return {
         "no run.json": facts.unlink,
@@ -225,7 +227,7 @@ def test_documents_are_written_from_the_newest_readable_whole_run(
 
 
 def written_to(folder: Path, output: Path) -> list[str]:
-    """Flags of docs/update.py: it writes nowhere else, and its README quotes little."""
+    """Flags with which docs/update.py writes only into this folder, where it also puts a README."""
     (folder / "README.md").write_text("# A\n\n## What comes out\n\nold\n\n## Else\n\nkept\n")
     return ["--results", str(folder), "--output", str(output), "--findings",
             str(folder / "findings"), "--readme", str(folder / "README.md")]
@@ -250,7 +252,7 @@ def test_findings_are_kept_until_a_newer_run_replaces_them(
     assert kept_of("20260102-uml", "2025-01-01T00:00:00+00:00") == (False, False)
     assert kept_of("20260103-uml", "2026-01-03T00:00:00+00:00") == (True, True)
     shutil.rmtree(home)
-    assert update.main(requested) == errors.OK  # from what is kept
+    assert update.main(requested) == errors.OK  # from the kept findings, without a run
     assert "/20260103-uml`" in page.read_text()
     kept_file.write_text("{}")
     with pytest.raises(FirstFlightError, match="holds no findings"):
@@ -276,7 +278,7 @@ def test_a_run_of_a_larger_sample_has_a_page_of_its_own(
 def test_only_scenarios_without_a_recent_run_are_measured(
         tmp_path: Path, template: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
-    """A script in place of the driver notes its words, and fails or is stopped."""
+    """A script in the place of the driver notes its arguments, and fails or is stopped."""
     driver, requested = tmp_path / "driver", tmp_path / "asked"
     monkeypatch.setattr(update, "DRIVER", driver)
     monkeypatch.setattr(update.scenario_file, "names",
@@ -318,7 +320,7 @@ def test_one_run_is_printed_or_written_as_a_chapter(tmp_path: Path,
 def test_a_changed_table_of_trials_is_reported_on_every_rendering(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
-    """A golden run of the real kind is sealed, and then somebody removes a row."""
+    """The run has a digest of its rows. Then somebody removes a row, or adds one."""
     monkeypatch.undo()
     folder = tmp_path / "zhao2019" / "20260101-uml"
     folder.mkdir(parents=True)
@@ -333,10 +335,10 @@ def test_a_changed_table_of_trials_is_reported_on_every_rendering(
         (folder / runs.RUN_JSON).write_text(json.dumps(
             {"scenario": "zhao2019", "state": runs.COMPLETE, "engine": "uml", "trials": sealed}))
         (folder / runs.TRIALS_CSV).write_bytes(b"".join(content))
-        told = registry.stored_report(folder)
+        stored = registry.stored_report(folder)
         line = capsys.readouterr().err
-        assert line == (f"{folder}: {told.summary[0]}\n" if said else "")
-        for rendered in (text.text(told), page.page(told, {}), markdown.chapter(told)):
+        assert line == (f"{folder}: {stored.summary[0]}\n" if said else "")
+        for rendered in (text.text(stored), page.page(stored, {}), markdown.chapter(stored)):
             words = " ".join(html.unescape(rendered.replace("\\", "")).split())
             assert said in words and bool(said) == (
                 "was changed" in words or "rows were changed since" in words)

@@ -1,4 +1,4 @@
-"""The driver's command line: what is requested, and the status that a run ends with."""
+"""The driver reads its command line, measures what it requests, and ends with the right status."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -46,8 +47,9 @@ def test_the_command_line_decides_which_scenarios_are_measured(argv: list[str],
 def test_every_flag_of_a_quantity_takes_a_list_of_values() -> None:
     for name, quantity in FLAGS.items():
         words = {"sysctl": ["net.ipv4.tcp_sack=0", "net.ipv4.tcp_ecn=1"]}
-        values = ([1, 2] if quantity.whole else [0.5, 2.0] if quantity.lowest > -math.inf
-                  else words.get(name, ["cubic", "bbr"]))
+        values: list[Any] = words.get(name, ["cubic", "bbr"])
+        if quantity.lowest > -math.inf:
+            values = [1, 2] if quantity.whole else [0.5, 2.0]
         typed = [str(value) if isinstance(value, str) else typed_number(value, quantity.unit)
                  for value in values]
         request = flags.parse([quantity.flag, ",".join(typed)])
@@ -57,9 +59,11 @@ def test_every_flag_of_a_quantity_takes_a_list_of_values() -> None:
 @pytest.mark.parametrize("outcomes, status", [
     ([(True, PASS), (True, PASS)], errors.OK), ([(True, PASS), (True, FAIL)], errors.VERDICT),
     ([(False, FAIL), (True, FAIL)], errors.FAILED),
-    ([(True, SKIPPED), (True, SKIPPED)], errors.CANNOT),  # this machine lacks what they need
+    # This machine lacks what all trials need.
+    ([(True, SKIPPED), (True, SKIPPED)], errors.CANNOT),
     ([(True, SKIPPED), (True, PASS)], errors.OK), ([(True, SKIPPED), (True, FAIL)], errors.VERDICT),
-    ([(False, PASS)], errors.OK), ([], errors.OK)])  # it had to fail
+    # A fetch that failed as it had to; and no trial at all.
+    ([(False, PASS)], errors.OK), ([], errors.OK)])
 def test_a_runs_status_follows_from_its_verdicts(outcomes: list[tuple[bool, str]],
                                                  status: int) -> None:
     records = [Record(None, ok, verdict=verdict) for ok, verdict in outcomes]
@@ -79,7 +83,7 @@ def test_the_list_opens_every_file_once(monkeypatch: pytest.MonkeyPatch,
 
 
 def broken_beside(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
-    """A folder of scenarios of which one can be read and three cannot."""
+    """Make this the folder of scenarios: one of its files can be read, and three cannot."""
     (folder / "good.toml").write_text('# A claim.\ntitle = "t"\nsource = "s"\n')
     (folder / "headless.toml").write_text('# A claim.\nsource = "s"\n')
     (folder / "torn.toml").write_text("# A claim.\ntitle = \n")
@@ -128,7 +132,7 @@ def test_as_published_requests_the_scenarios_that_explain_those_named() -> None:
 
 
 def test_no_command_waits_for_slow_libraries() -> None:
-    """They are imported where they are used."""
+    """Slow libraries are imported only where they are used."""
     script = ("import sys, experiment, firstflight.commands.run\n"
               "import firstflight.study.fetch_findings\n"
               "slow = {'numpy', 'scipy', 'matplotlib', 'dpkt', 'jinja2'}"
@@ -139,14 +143,14 @@ def test_no_command_waits_for_slow_libraries() -> None:
 
 @pytest.mark.parametrize(("flags", "status", "line"), [
     (["--version"], errors.OK, ""), (["zhao2019", "--iw", "3,10"], errors.OK, ""),
-    (["dukkipati2010"], errors.OK, ""),  # with numpy, which will be installed
+    (["dukkipati2010"], errors.OK, ""),  # needs numpy, which is installed later
     (["--rtt", "50kB"], errors.USAGE, "run.sh: argument --rtt: '50kB'"),
     (["--rtt", "0"], errors.USAGE, "run.sh: --rtt: an RTT of 0 ms is out of range"),
     (["zhao2091"], errors.USAGE, "run.sh: unknown scenario 'zhao2091'"),
     (["--find-cliff", "chain", "--rtt", "0"], errors.USAGE, "run.sh: --rtt: an RTT of 0 ms")])
 def test_flags_are_read_on_a_machine_that_has_python_and_nothing_else(
         flags: list[str], status: int, line: str, tmp_path: Path) -> None:
-    """-S leaves out the packages that install.sh brings. Nothing is measured."""
+    """Python's flag -S leaves out the packages that install.sh brings. Nothing is measured."""
     if flags[0] in ("zhao2019", "dukkipati2010", "--rtt") and sys.version_info < (3, 11):
         pytest.skip("a scenario is read with a package")
     done = run_program([sys.executable, "-S", "-B", PROJECT / "experiment.py",
@@ -188,7 +192,7 @@ def test_the_host_engine_is_refused_before_anything_is_read(
         experiment.main(["--engine", "host", "zhao2019"])
 
 
-# run.sh with the stored records of zhao2019 in place of guests.
+# run.sh with the stored records of zhao2019 in the place of guests.
 MEASURED_BEFORE = f"""
 import sys
 from contextlib import contextmanager
@@ -217,7 +221,10 @@ run_main("run.sh", experiment.main)
 
 def measured_before(folder: Path, output: int,
                     *scenarios: str) -> subprocess.CompletedProcess[str]:
-    """Results and figures in folders of their own; output: the descriptor that is printed to."""
+    """Run MEASURED_BEFORE, with its results and figures in a folder.
+
+    output: the file descriptor that it prints to.
+    """
     return subprocess.run(
         [sys.executable, "-c", MEASURED_BEFORE, *scenarios, "--quiet", "--results",
          folder / "results", "--figures", folder / "figures"], cwd=PROJECT, stdout=output,
@@ -225,11 +232,12 @@ def measured_before(folder: Path, output: int,
 
 
 def pages(folder: Path) -> list[Path]:
+    """The pages that a run has written."""
     return list((folder / "results" / "zhao2019").glob("*-uml/report.html"))
 
 
 def test_a_reader_who_leaves_early_loses_no_page_figure_or_scenario(tmp_path: Path) -> None:
-    """The reader is like `| head -1`. An error would come before its status."""
+    """The reader is like `| head -1`. The driver ends with the status for it, without an error."""
     reading, writing = os.pipe()
     os.close(reading)
     done = measured_before(tmp_path, writing, "zhao2019", "zhao2019")
@@ -282,7 +290,8 @@ def test_a_probe_prints_what_it_observed_or_refuses_another_answer(
 def test_a_dry_run_measures_nothing_and_connects_to_nobody(
         monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     def forbidden(*_: object, **__: object) -> None:
-        pytest.fail("it does what it only has to tell")
+        pytest.fail("it does what it only has to print")
+
     for name in ("firstflight.probe.client.observe", "firstflight.commands.runners.rounds",
                  "firstflight.commands.measure.measurer_for", "socket.getaddrinfo"):
         monkeypatch.setattr(name, forbidden)
@@ -321,7 +330,7 @@ def test_a_probe_that_only_root_may_make_has_the_status_cannot(
 
 def test_a_command_in_a_scenario_is_refused_unless_a_flag_allows_it(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A scenario may come from a stranger; to check it runs nothing."""
+    """A scenario may come from a stranger. --check runs nothing, and so needs no flag."""
     own = tmp_path / "theirs.toml"
     own.write_text(SMALL.replace(*WITHOUT_FIGURES).replace(
         "[defaults]", '[own_server]\ncommand = "serve {p}"\n[defaults]\nserver = ["own"]'))

@@ -1,6 +1,7 @@
 """Any file and any command line is accepted, or refused in one line.
 
-FIRST_FLIGHT_INPUTS=100 tries a hundred times as many inputs, of which the first are the same.
+The environment variable FIRST_FLIGHT_INPUTS=100 tries a hundred times as many inputs. The first of
+them are the same.
 """
 
 from __future__ import annotations
@@ -30,47 +31,49 @@ from tests.programs.inputs import KINDS, documents
 
 REFUSED, ACCEPTED, BROKEN = "refused", "accepted", "broken"
 MOST_CHARACTERS = 500  # of a message
-CHOICES_BYTES = 8192  # more than any input takes, the most that Hypothesis reads
-TIMES = int(os.environ.get("FIRST_FLIGHT_INPUTS", "1"))
-HANG_S = 60  # of processor time, for one input
+CHOICES_BYTES = 8192  # random bytes for one input: the most that Hypothesis reads, and enough
+TIMES = int(os.environ.get("FIRST_FLIGHT_INPUTS", "1"))  # as many inputs as usual
+HANG_S = 60  # processor time in which one input has to be answered
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The result of an input. message: the refusal, or the exception's name and text."""
+    """The result of an input."""
 
-    result: str
-    message: str = ""
+    result: str  # REFUSED, ACCEPTED or BROKEN
+    message: str = ""  # the refusal, or the exception's name and text
 
 
 def tried(attempt: Callable[[], object]) -> Outcome:
-    """One input is tried. Any exception but a refusal is a defect, BROKEN."""
+    """Try one input. Any exception but a refusal is a defect, BROKEN."""
     errors = io.StringIO()
     try:
         with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(io.StringIO()):
             attempt()
     except FirstFlightError as error:
         return refused(str(error))
-    except SystemExit as error:  # argparse: the message went to standard error
+    except SystemExit as error:  # argparse has printed its message to standard error
         message = errors.getvalue().strip()
-        return (refused(message) if error.code == USAGE else
-                Outcome(ACCEPTED if error.code in (0, None) else BROKEN, message))
-    except Exception as error:  # what a user would see as an internal error
+        if error.code == USAGE:
+            return refused(message)
+        return Outcome(ACCEPTED if error.code in (0, None) else BROKEN, message)
+    except Exception as error:  # a user would see an internal error
         return Outcome(BROKEN, f"{type(error).__name__}: {error}")
     return Outcome(ACCEPTED)
 
 
 def refused(message: str) -> Outcome:
-    """A refusal is one line that fits a terminal and moves no cursor."""
+    """The outcome of a refusal, which has to be one printable line that is not too long."""
     if message and message.isprintable() and len(message) <= MOST_CHARACTERS:
         return Outcome(REFUSED, message)
     return Outcome(BROKEN, f"not one printable line of {MOST_CHARACTERS} characters: {message!r}")
 
 
 def explore(seeds: Iterable[str], attempt: Callable[[Draw], object]) -> None:
-    """An input of each seed. Hypothesis reads its choices in random bytes.
+    """Try an input for each seed, whose random bytes are the choices of Hypothesis.
 
-    Its own search stays near what it has had: it met 229 refusals in 1000 scenarios, this 374.
+    The search of Hypothesis itself stays near earlier inputs: of 1000 scenarios 229 were refused
+    there, and 374 here.
     """
     @hypothesis.settings(database=None, deadline=None)
     @hypothesis.given(st.data())
@@ -84,9 +87,10 @@ def explore(seeds: Iterable[str], attempt: Callable[[Draw], object]) -> None:
 
 @pytest.fixture
 def hurried() -> Iterator[None]:
-    """An input that does not end fails, and does not hang."""
+    """An input that takes too long fails its test, which would otherwise hang."""
     def expired(*_: object) -> None:
         pytest.fail(f"no end within {HANG_S} s of processor time")
+
     before = signal.signal(signal.SIGPROF, expired)
     yield
     signal.setitimer(signal.ITIMER_PROF, 0)
@@ -94,16 +98,17 @@ def hurried() -> Iterator[None]:
 
 
 def outcomes(kind: str, inputs: int, tmp_path: Path) -> list[Outcome]:
-    """The outcomes of so many inputs of a kind, the same on every run."""
+    """The outcomes of so many inputs of a kind, which are the same in every run of the test."""
     found: list[Outcome] = []
 
     def one(draw: Draw) -> None:
         folder = tmp_path / f"{kind}-{len(found)}"
-        shutil.rmtree(folder, ignore_errors=True)  # of one that Hypothesis gave up
+        shutil.rmtree(folder, ignore_errors=True)  # of an input that Hypothesis gave up
         folder.mkdir()
         attempt = KINDS[kind](draw, folder)
         signal.setitimer(signal.ITIMER_PROF, HANG_S)
         found.append(tried(attempt))
+
     explore([f"{kind} {number}" for number in range(inputs)], one)
     return found
 
@@ -117,11 +122,13 @@ def test_damaged_inputs_are_refused_in_one_line_or_accepted(
     found = outcomes(kind, inputs * TIMES, tmp_path)
     if hypothesis.__version_info__ < (6, 100):
         assert len(found) == inputs * TIMES
-    assert len(found) > inputs * TIMES / 2  # 6.130 gives some up, a third of "users"
-    broken = [(f"{kind}-{number}", each.message) for number, each in enumerate(found)
-              if each.result == BROKEN]
+    # Hypothesis 6.130 gives some inputs up, of "users" a third.
+    assert len(found) > inputs * TIMES / 2
+    broken = [(f"{kind}-{number}", outcome.message) for number, outcome in enumerate(found)
+              if outcome.result == BROKEN]
     assert not broken, f"{tmp_path}: {broken}"
-    assert len({re.sub(f"{tmp_path}/[^/]*", "", each.message) for each in found}) > 1, "of one kind"
+    messages = {re.sub(f"{tmp_path}/[^/]*", "", outcome.message) for outcome in found}
+    assert len(messages) > 1, "all inputs have the same answer"
 
 
 def test_the_same_seed_makes_the_same_damage() -> None:
@@ -132,6 +139,7 @@ def test_the_same_seed_makes_the_same_damage() -> None:
         explore(seeds, lambda draw: found.extend(
             (damage.data(content, draw), damage.cells(content, draw))))
         return found
+
     assert damaged("a", "b") == damaged("a", "b") != damaged("b", "c")
 
 
@@ -142,17 +150,17 @@ def raising(error: BaseException) -> None:
 @pytest.mark.usefixtures("hurried")
 def test_a_refusal_that_comes_only_after_measuring_is_a_defect(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Labels that no published bar has are refused only late here, without their early check."""
     def relabelled(content: Any, draw: Draw) -> Any:
-        axes = [{**each, "labels": ["21", *each["labels"][1:]]} if "labels" in each else each
-                for each in content.get("axis", ())]
+        axes = [{**axis, "labels": ["21", *axis["labels"][1:]]} if "labels" in axis else axis
+                for axis in content.get("axis", ())]
         return {**content, "axis": axes}
 
     monkeypatch.setattr(damage, "tree", relabelled)
     monkeypatch.setattr(figures, "_check_joint", lambda *_: None)
     found = outcomes("tables", 8, tmp_path)
-    assert any("told only after measuring: own: the axis of" in each.message or
-               "told only after measuring: zhao2019: the axis of" in each.message
-               for each in found), found
+    assert any(f"told only after measuring: {name}: the axis of" in outcome.message
+               for outcome in found for name in ("own", "zhao2019")), found
 
 
 @pytest.mark.parametrize("error, word", [

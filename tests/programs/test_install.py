@@ -1,4 +1,4 @@
-"""install.sh and the kernel's build script: what they print and their status, without building."""
+"""install.sh and the kernel's build script print the right lines and status, without a build."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def old_kernel(tmp_path: Path) -> Path:
 
 
 def stored(cache: Path, source: str, origin: str = "linux-source-7.2 7.2.1-1") -> Path:
-    """A folder like that of a kernel from a source of that digest, which runs do not use yet."""
+    """A folder like that of a kernel from a source with this digest, which runs do not use yet."""
     absent = Path(run(GUEST / "build.sh", "--path", cache=cache).stdout.strip()).parent
     folder = absent.with_name(f"{absent.name.partition('-')[0]}-{source[:16]}")
     fill(folder, source, origin)
@@ -43,6 +43,7 @@ def stored(cache: Path, source: str, origin: str = "linux-source-7.2 7.2.1-1") -
 
 
 def fill(folder: Path, source: str, origin: str) -> None:
+    """Fill a folder as a build would. source: the digest of its source; origin: its name."""
     folder.mkdir(parents=True)
     (folder / "linux").touch(mode=0o755)
     for name, text in (("version", "7.2.1"), ("source", origin), ("inputs", f"source {source}")):
@@ -63,19 +64,19 @@ def test_the_flag_path_prints_the_kernels_path_and_whether_it_exists(tmp_path: P
     assert kernel.is_relative_to(tmp_path / "first-flight" / "kernel") and kernel.name == "linux"
 
     folder = stored(tmp_path, "ab" * 32)
-    assert run(GUEST / "build.sh", "--path", cache=tmp_path).returncode == 1, "nobody has chosen it"
+    unchosen = run(GUEST / "build.sh", "--path", cache=tmp_path)
+    assert unchosen.returncode == 1, "no link leads to this kernel"
     kernel.parent.symlink_to(folder.name)
     present = run(GUEST / "build.sh", "--path", cache=tmp_path)
     assert (present.returncode, present.stdout) == (0, f"{folder}/linux\n")
     built = run(GUEST / "build.sh", cache=tmp_path)
-    assert (built.returncode,
-            built.stdout) == (0, f"{folder}/linux\n"), "it is there: nothing to build"
+    assert (built.returncode, built.stdout) == (0, f"{folder}/linux\n"), "there is nothing to build"
 
 
 @pytest.mark.parametrize("inputs", [True, False])
 def test_a_kernel_of_an_earlier_version_is_kept_if_it_names_its_source(inputs: bool,
                                                                        tmp_path: Path) -> None:
-    """Earlier names had no source. Earlier versions find the kernel by a link of that name."""
+    """Its folder had no digest in its name. A link of that name leads to the new folder."""
     kernel = Path(run(GUEST / "build.sh", "--path", cache=tmp_path).stdout.strip())
     fill(kernel.parent, "ab" * 32, "linux-source-7.2 7.2.1-1")
     if not inputs:
@@ -90,7 +91,7 @@ def test_a_kernel_of_an_earlier_version_is_kept_if_it_names_its_source(inputs: b
 
 def test_kernels_of_one_version_and_two_sources_are_kept_apart(old_kernel: Path,
                                                                tmp_path: Path) -> None:
-    """There is no compiler: a kernel that is not in the cache cannot be built."""
+    """There is no compiler here, so a kernel that is not in the cache cannot be built."""
     cache, source = tmp_path / "cache", {"FIRST_FLIGHT_KERNEL_SOURCE": str(old_kernel)}
     (old_kernel / "Makefile").write_text("VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n")
     (old_kernel / "tcp.c").write_text("plain")
@@ -108,7 +109,7 @@ def test_kernels_of_one_version_and_two_sources_are_kept_apart(old_kernel: Path,
     assert run(GUEST / "build.sh", "--path", cache=cache).stdout == f"{plain}/linux\n"
     changed(old_kernel)
     assert built(**source) == (4, "")
-    assert built() == (0, f"{plain}/linux"), "runs still use the one that was there"
+    assert built() == (0, f"{plain}/linux"), "runs still use the kernel of the source as it was"
     assert built(FIRST_FLIGHT_KERNEL_SOURCE="default") == (0, f"{default}/linux")
     assert built() == (0, f"{default}/linux")
 
@@ -148,7 +149,7 @@ def test_exporting_the_kernel_for_commands_does_not_export_the_one_for_trials(
     ({"source": "AB" * 32}, "no source as a build writes it")])
 def test_an_imported_kernel_with_a_forged_version_or_source_is_refused(
         changes: dict[str, str], why: str, tmp_path: Path) -> None:
-    """A version may be a pattern that any boot matches; the source becomes a folder's name."""
+    """A version could be a pattern that any boot matches. The source becomes a folder's name."""
     folder = tmp_path / "taken"
     folder.mkdir()
     words = [sys.executable, GUEST / "exchange.py", "import",
@@ -224,7 +225,7 @@ def test_a_machine_of_another_architecture_is_refused_by_its_name(tmp_path: Path
     assert done.returncode == 4 and "riscv64" in done.stderr
 
 
-# apt and what it is asked through, on a machine that has no package yet.
+# Stubs of dpkg-query, sudo and apt-cache on a machine that has no package yet.
 BARE = {"dpkg_query": 'case "$*" in *" python3") echo 3.11.2-1;; esac; exit 1',
         "sudo": '[ "$1" = -n ] || exec "$@"',
         "apt_cache": 'shift; for name; do echo "$name:"; echo "  Candidate: 1"; done'}
@@ -278,7 +279,7 @@ def test_a_machine_without_room_for_the_build_is_refused_with_what_it_needs(tmp_
 
 
 def test_a_disk_that_fills_up_while_building_is_reported(guest: Path, tmp_path: Path) -> None:
-    """tar ends as it does on a full disk."""
+    """A stub of tar ends as tar does on a full disk."""
     source = tmp_path / "linux-7.2"
     (source / "arch" / "um").mkdir(parents=True)
     (source / "Makefile").write_text("VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 0\n")
@@ -324,7 +325,10 @@ def test_a_machine_without_python_is_refused_with_what_installs_it(tmp_path: Pat
 
 @pytest.fixture
 def driver(tmp_path: Path) -> Path:
-    """The driver, and programs that note in `called` how they are called; "bad" is a wrong flag."""
+    """The driver, with programs that note in the file `called` how they are called.
+
+    "bad" is a wrong flag. The file `missing` has the status of install.sh --check.
+    """
     shutil.copy(PROJECT / "run.sh", tmp_path)
     (tmp_path / "install.sh").write_text(f"""#!/bin/sh
 cd {tmp_path}; echo "install $*" >>called
@@ -351,7 +355,7 @@ sys.exit(2 if 'bad' in sys.argv else 0)
     ("--engine host", 1, 0,
      "install --check --no-kernel|read --engine host|install --no-kernel|measure --engine host"),
     ("--rtt 5", 4, 0,
-     "install --check|install |measure --rtt 5"),  # where it has said why, it ends with 4
+     "install --check|install |measure --rtt 5"),  # a real install.sh says why, and ends with 4
     *((f"{flag} x", 1, 0, f"measure {flag} x")
       for flag in ("--version", "--new", "--check", "--dry-run"))])
 def test_wrong_flags_are_refused_before_anything_is_installed(flags: str, missing: int, status: int,
@@ -383,7 +387,7 @@ def test_an_installation_ends_with_the_driver_that_began_it(driver: Path) -> Non
 
 
 def test_an_installation_first_says_what_it_is_going_to_do(tmp_path: Path) -> None:
-    """It says the time and the room that it takes; nproc is that of another machine."""
+    """It says how long it takes and how much room, here on a machine with eight processors."""
     path = builders(tmp_path / "bin", **BARE, nproc="echo 8", uname="echo Linux x86_64",
                     apt_get="echo E: none; exit 100")
     for flags, words in (
@@ -399,7 +403,7 @@ def test_an_installation_first_says_what_it_is_going_to_do(tmp_path: Path) -> No
 @pytest.mark.parametrize(("sudo", "cached"), [({}, "True"), ({"SUDO_UID": "1000"}, "False")])
 def test_after_sudo_python_leaves_no_cache_in_the_users_folder(
         tmp_path: Path, flag: str, sudo: dict[str, str], cached: str) -> None:
-    """A cache that root has made cannot be removed by the user."""
+    """The user could not remove a cache that root has made."""
     shutil.copy(PROJECT / "run.sh", tmp_path)
     (tmp_path / "experiment.py").write_text(
         "import os, sys\nprint(not sys.dont_write_bytecode, os.environ.get('MPLCONFIGDIR'))\n")

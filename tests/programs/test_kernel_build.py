@@ -1,4 +1,7 @@
-"""A build of the guest kernel that is struck, continued or started again; make compiles nothing."""
+"""A build of the guest kernel that is interrupted is continued, or started again.
+
+A stub of make compiles nothing, so that a build takes a second.
+"""
 
 from __future__ import annotations
 
@@ -20,10 +23,13 @@ from tests.conftest import PROJECT
 from tests.programs.installing import builders, changed, deaf, packed
 from tests.running import HANGS_S, run_program, wait_until
 
-# It logs its target, and makes it. It runs behind the wall: the files that it reads are next to it
-# in `bin`. While there is a file `hang`, it waits with a child, as make waits for gcc; the child
-# keeps the FIFO open that the file names. `names.sed` has the names of options that this Linux has
-# in place of others.
+# The stub of make. It logs its target and makes it. It runs behind the wall, so files that it reads
+# are in the same folder, `bin`:
+#   hang: while it exists, make waits with a child, as it waits for gcc; the child keeps the FIFO
+# open
+#     that this file names.
+#   names.sed: the names that this Linux has for options of other names.
+#   compiles: how many objects are compiled. broken: the linker fails with objects of an old build.
 MAKE = """for word; do
     case $word in O=*) objects=${word#O=} ;; KCONFIG_ALLCONFIG=*) wanted=${word#*=} ;; esac
     last=$word
@@ -50,6 +56,7 @@ linux)
     chmod +x $objects/linux ;;
 *) exit 1 ;;
 esac"""
+# The files of a source of Linux 7.2.1 that the build needs.
 TINY = {"Makefile": "VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n", "arch/um/Kconfig": "",
         "net/sched/sch_netem.c": "", "net/ipv4/Makefile": "", "fs/hostfs/hostfs_kern.c": "",
         "tcp.c": "plain",
@@ -70,7 +77,7 @@ class Building:
             (self.source / name).parent.mkdir(parents=True, exist_ok=True)
             (self.source / name).write_text(text)
         path = builders(self.bin, make=MAKE,
-                        # all of it: it has few of the folders of a kernel
+                        # Unpacks all of an archive: this source lacks most folders of a kernel's.
                         tar=f'[ "$1" != -xf ] || exec {TAR} -xf - -C "$4" --strip-components=1\n'
                             f'exec {TAR} "$@"',
                         dpkg_query='case "$*" in *" python3") echo 3.11.2-1; exit;; esac\n'
@@ -80,15 +87,16 @@ class Building:
                             "FIRST_FLIGHT_KERNEL_SOURCE": str(self.source)}
 
     def built(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
+        """Run build.sh to its end."""
         (self.bin / "hang").unlink(missing_ok=True)
         self._forget_logs()
         done = run_program([self.guest / "build.sh", *words], env=self.environment)
         self._read_logs()
         return done
 
-    def made(self, what: str) -> int:
-        """How often all builds together have called make for this."""
-        return self.asked.count(what)
+    def made(self, target: str) -> int:
+        """How often all builds together have called make for a target."""
+        return self.asked.count(target)
 
     def _forget_logs(self) -> None:
         for log in self.root.glob("*.log"):
@@ -101,7 +109,10 @@ class Building:
 
     def compiling(self, script: str,
                   caller: Callable[[], None] | None) -> tuple[subprocess.Popen[str], int]:
-        """A build that is compiling, and a FIFO that one of its compilers keeps open."""
+        """A build that is compiling, and a FIFO that one of its compilers keeps open.
+
+        caller: is called in the new process before the script, None for nothing.
+        """
         name = f"alive-{len(self.asked)}"
         (self.bin / "hang").write_text(name)
         self._forget_logs()
@@ -127,7 +138,10 @@ class Building:
 
     def struck(self, script: str, way: signal.Signals,
                caller: Callable[[], None] | None = None) -> tuple[int, str]:
-        """The status and the words of a compiling build that a signal has ended."""
+        """Send a compiling build a signal; return its status and standard error.
+
+        Asserts that no compiler is left.
+        """
         process, alive = self.compiling(script, caller)
         process.send_signal(way)
         _, printed = process.communicate(timeout=HANGS_S)
@@ -139,7 +153,7 @@ class Building:
 
 
 def has_writer(fifo: int) -> bool:
-    """Whether it is open for writing: a read would block then, and else be at its end."""
+    """Whether a process has a FIFO open for writing: a read would block then, not be at its end."""
     try:
         return os.read(fifo, 1) != b""
     except BlockingIOError:
@@ -148,7 +162,7 @@ def has_writer(fifo: int) -> bool:
 
 @pytest.fixture
 def building(tmp_path: Path) -> Building:
-    """A machine with a copy of the project, with which guest kernels are tried."""
+    """A machine with a copy of the project, which also has the parts that try a new kernel."""
     for name in ("firstflight", "vtime"):
         shutil.copytree(PROJECT / name, tmp_path / "tree" / name)
     shutil.copy(PROJECT / "install.sh", tmp_path / "tree")
@@ -190,7 +204,10 @@ def test_a_build_that_is_struck_takes_its_compilers_with_it_and_is_continued(
     (15, "[....................]", None), (155, "[#####...............]", 3)])
 def test_a_terminal_shows_how_far_compiling_is(files: int, bar: str, left: int | None,
                                                building: Building) -> None:
-    """left: the rest, as a multiple of the seconds so far; None after the first few objects."""
+    """files: how many objects of 620 are compiled.
+
+    left: the time that is left, as a multiple of the time so far; None if that is not shown yet.
+    """
     (building.bin / "compiles").write_text(str(files))
     (building.bin / "hang").write_text("alive")
     terminal, slave = pty.openpty()
@@ -219,7 +236,7 @@ def test_a_killed_installation_leaves_no_compiler_even_with_signals_ignored(
 
 def test_an_imported_kernel_does_not_replace_a_built_one_of_the_same_claims(
         building: Building) -> None:
-    """Only its bytes are known, and not who made it."""
+    """Nobody knows who made it, so it gets another folder."""
     built = Path(building.built().stdout.strip())
     inputs = dict(line.split(" ", 1) for line in (built.parent / "inputs").read_text().splitlines())
     origin = {name: inputs[name] for name in ("configuration", "source", "compiler")}
@@ -233,8 +250,8 @@ def test_an_imported_kernel_does_not_replace_a_built_one_of_the_same_claims(
     assert taken.parent.name.startswith(
         f"{built.parent.name}-") and built.exists() and taken.exists()
     again = building.built()
-    assert (again.returncode,
-            again.stdout.strip()) == (0, str(taken)), "it is of the source that is named"
+    # It says that it is of the source that is named.
+    assert (again.returncode, again.stdout.strip()) == (0, str(taken))
 
 
 def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
@@ -246,7 +263,7 @@ def test_a_build_of_another_source_is_not_continued(building: Building) -> None:
 
 
 def test_the_version_of_a_source_is_read_from_a_slow_makefile() -> None:
-    """A reader that leaves early would end the program before it by SIGPIPE."""
+    """A reader that ends early would end the program that writes to it by SIGPIPE."""
     makefile = b"VERSION = 7\nPATCHLEVEL = 2\nSUBLEVEL = 1\n" + b"# no more of it\n" * 600
     inside = PROJECT / "vtime" / "kernel" / "inside.sh"
     with subprocess.Popen(["bash", inside, "makefile_version"], stdin=subprocess.PIPE,
@@ -291,7 +308,7 @@ def test_damaged_objects_of_an_earlier_build_are_built_again(building: Building)
     (["--test"], ["--keep-objects"], 5)])
 def test_each_missing_kernel_that_the_flags_need_is_built(flags: list[str], kernels: list[str],
                                                           status: int, building: Building) -> None:
-    """Tests need both kernels with their objects; a kernel that cannot be built ends the others."""
+    """Tests need both kernels and their objects. If one cannot be built, the other is ended."""
     (building.guest / "build.sh").write_text(
         f'#!/bin/sh\ncase "$*" in *--path) exit 1;; esac\necho "[$*]" >>{building.home}/called\n'
         f'[ {status} = 0 ] || case "$*" in *--mininet*) exec sleep 1000;; esac\nexit {status}\n')

@@ -1,4 +1,4 @@
-"""Where nothing more can be written a run stops with a line; the same command resumes it."""
+"""A run that cannot write any more stops with one line, and the same command resumes it."""
 
 from __future__ import annotations
 
@@ -28,11 +28,16 @@ KEPT = "; what is measured is kept, the same command resumes\n"
 
 def measured(results: Path, *prefix: str, capture_bytes: int = 10
              ) -> subprocess.CompletedProcess[str]:
+    """Measure the example in another process. prefix: a program that starts it.
+
+    capture_bytes: of each capture.
+    """
     return run_program([*prefix, sys.executable, "-m", "tests.unit.core.example_run", str(results),
                         str(capture_bytes), str(TRIALS)])
 
 
 def rows(folder: Path, name: str = runs.TRIALS_CSV) -> list[dict[str, str]]:
+    """The rows of a run's file, without the time at which each was measured."""
     with (folder / name).open(newline="") as file:
         return [{column: value for column, value in row.items() if column != "measured_at"}
                 for row in csv.DictReader(file)]
@@ -40,6 +45,7 @@ def rows(folder: Path, name: str = runs.TRIALS_CSV) -> list[dict[str, str]]:
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]]:
+    """The rows of a run that nothing has stopped."""
     done = measured(tmp_path_factory.mktemp("undisturbed"))
     assert done.returncode == 0, done.stderr
     found = rows(Path(done.stdout.strip()))
@@ -48,7 +54,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> list[dict[str, str]
 
 
 def test_a_run_returns_the_records_that_its_file_holds(tmp_path: Path) -> None:
-    """No record is kept in memory, and none has a digit more than the file."""
+    """They have no digit more than the file."""
     requested = study(*(rtt_ms / 7 for rtt_ms in range(1, 5)))
     run = measure(requested, OneMachine(Engine(10)), MeasureOptions(tmp_path, 1, False, False, {}))
     assert len(run.records) == 4
@@ -69,7 +75,7 @@ def test_results_are_kept_in_a_relative_folder_of_any_name(
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "a\nb", "\x1b[2J"])
 def test_a_trials_file_whose_name_leaves_the_run_is_refused(tmp_path: Path, name: str) -> None:
-    """Captures are named by the trial, other files by the guest, too."""
+    """The trial names captures. The guest names other files, too."""
     judged = JudgedTrial(record(part=name), {"client": b"p"}, {}, 1.0)
     for kept in (judged, replace(judged, captures={}, files={"rows.csv": b""}),
                  JudgedTrial(record(), {}, {name: b""}, 1.0)):
@@ -79,7 +85,7 @@ def test_a_trials_file_whose_name_leaves_the_run_is_refused(tmp_path: Path, name
 
 
 class Stopping(Engine):
-    """Stops a run after some trials."""
+    """An engine that stops a run after some trials. left: how many are still measured."""
 
     left: float = float("inf")
 
@@ -92,7 +98,7 @@ class Stopping(Engine):
 
 
 def test_an_interrupted_run_measures_the_same_what_if_trials(tmp_path: Path) -> None:
-    """It may be stopped anywhere: the second round follows from the whole first one."""
+    """It may be stopped after any trial, since a round follows from all trials before it."""
     def what_if_trials(requested: Study, records: Sequence[Record], what_ifs: Sequence[Record]
                        ) -> list[Trial]:
         known = [record.trial.rtt_ms for record in (*records, *what_ifs)]
@@ -117,7 +123,7 @@ def test_an_interrupted_run_measures_the_same_what_if_trials(tmp_path: Path) -> 
 
 
 def test_an_interrupted_run_draws_the_same_networks(tmp_path: Path) -> None:
-    """The networks follow from the first trials alone, wherever the run was stopped."""
+    """The networks follow from the first trials alone, whenever the run was stopped."""
     def with_draws(requested: Study, run: RunData[Record], seed: int) -> list[Trial]:
         rtts_ms = [record.trial.rtt_ms for record in run.records]
         assert rtts_ms in ([3.0, 1.0], [3.0, 1.0, 5.0, 6.0]) and seed == 5
@@ -142,17 +148,17 @@ def test_an_interrupted_run_draws_the_same_networks(tmp_path: Path) -> None:
 def test_a_run_stopped_by_a_limit_of_file_sizes_keeps_its_trials_and_resumes(
         tmp_path: Path, undisturbed: list[dict[str, str]], limit: int, capture_bytes: int,
         file: str) -> None:
-    for _ in range(2 if file == "run.json" else 1):  # again, as long as there is no more room
+    for _ in range(2 if file == "run.json" else 1):  # a second time is stopped likewise
         stopped = measured(tmp_path, "prlimit", f"--fsize={limit}:", capture_bytes=capture_bytes)
         assert stopped.returncode == 1 and "Traceback" not in stopped.stderr, stopped.stderr
         last = stopped.stderr.splitlines(keepends=True)[-1]
         assert last.startswith("run.sh: ") and file in last and "File too large" in last
-        assert last.endswith(KEPT) == (file == "trials.csv")  # where nothing was, none is kept
+        assert last.endswith(KEPT) == (file == "trials.csv")  # otherwise nothing is measured yet
     kept = [row for folder in runs.newest_first(tmp_path / "small")
             if (folder / runs.TRIALS_CSV).exists() for row in rows(folder)]
     assert kept == undisturbed[:len(kept)] and len(kept) < TRIALS
     assert bool(kept) == (file == "trials.csv")
-    assert len(os.listdir(tmp_path / "small")) == (file != "run.json")  # no more each time
+    assert len(os.listdir(tmp_path / "small")) == (file != "run.json")  # no folder for each attempt
     done = measured(tmp_path, capture_bytes=capture_bytes)
     assert done.returncode == 0, done.stderr
     assert f"{len(kept)} of {TRIALS} trials are there" in done.stderr or not kept
@@ -166,7 +172,7 @@ def test_a_run_stopped_by_a_limit_of_file_sizes_keeps_its_trials_and_resumes(
 @pytest.mark.parametrize("options", ["size=120k", "nr_inodes=25"])
 def test_a_run_stopped_by_a_full_disk_keeps_its_trials_and_resumes(
         tmp_path: Path, undisturbed: list[dict[str, str]], options: str) -> None:
-    """The disk has no more blocks, or no more inodes; then it becomes read-only."""
+    """The disk has no more blocks, and then becomes read-only; or it has no more inodes."""
     with small_disk(disk := tmp_path / "disk", options):
         stopped = measured(disk, capture_bytes=3000)
         assert stopped.returncode == 1 and stopped.stderr.endswith(

@@ -1,4 +1,4 @@
-"""Kernels under names: what install.sh refuses, lists and removes, without building one."""
+"""install.sh builds, lists and removes named kernels, or refuses; nothing is compiled."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.programs.installing import GUEST, builders, run
 from tests.programs.test_kernel_build import Building, building
 from vtime import uml
 
-building = building  # a fixture of theirs
+building = building  # a fixture of test_kernel_build, which pytest looks for here
 INSTALL, BUILD = PROJECT / "install.sh", GUEST / "build.sh"
 
 
@@ -50,7 +50,8 @@ def test_a_kernels_source_that_is_too_old_or_missing_is_refused(source: str, why
     assert done.returncode == 2 and why in done.stderr.splitlines()[-1], done.stderr
 
 
-# A mirror of Debian whose stable-backports is an older list than its trixie-backports.
+# Stubs of apt-cache and apt-get, for a mirror of Debian whose list of stable-backports is older
+# than that of trixie-backports. The second one notes its suites and packages in a file.
 APT_CACHE = r"""suite=$(sed -n 's/.* \([a-z-]*\) main$/\1/p' "${2%/*}/sources.list" 2>/dev/null)
 case "$suite $*" in
 "trixie-backports "*pkgnames*) echo linux-source-7.2; echo linux-source-7.3 ;;
@@ -92,7 +93,7 @@ def test_a_kernels_version_is_searched_in_suites_by_their_code_names(
 
 
 def test_linux_6_12_is_used_only_where_its_version_is_given(tmp_path: Path) -> None:
-    """A default kernel of 6.12 would be slower, and Debian 12 and 13 offer it themselves."""
+    """Debian 12 and 13 offer it themselves, and it would be slower as the default kernel."""
     asked = tmp_path / "asked"
     path = builders(tmp_path / "bin", apt_cache='[ "$1" != pkgnames ] || echo linux-source-6.12',
                     apt_get=APT_GET % {"asked": asked}, curl="exit 6")
@@ -167,7 +168,7 @@ def test_a_missing_named_kernel_is_reported_before_the_default_one_is_built(word
 
 
 def test_a_kernel_of_another_version_of_the_project_is_not_run(tmp_path: Path) -> None:
-    """Its clock and its reports on packets may differ."""
+    """Its clock and its reports on packets may be others."""
     stored(tmp_path, "mine", "trials", "0123456789abcdef")
     done = run(BUILD, "--name", "mine", "--path", cache=tmp_path)
     assert done.returncode == 1 and "built by another version of this project" in done.stderr
@@ -215,8 +216,8 @@ def test_a_congestion_control_of_one_file_gets_its_lines_in_kconfig_and_makefile
     config = (kernel / "config").read_text().splitlines()
     assert {"CONFIG_TCP_CONG_OWN_MINE=y", "CONFIG_TCP_CONG_CDG=y"} <= {*config}
     recipe = uml.recipe_of(kernel / "linux")
-    assert not recipe["known"] and [each.split()[1] for each in recipe["patches"]] == [
-        "my.c", "tcp_cdg.c"]
+    assert not recipe["known"]
+    assert [patch.split()[1] for patch in recipe["patches"]] == ["my.c", "tcp_cdg.c"]
 
 
 @pytest.mark.parametrize("name, text, why", [
@@ -249,7 +250,7 @@ def test_a_linux_before_6_13_gets_more_room_for_registers(building: Building) ->
 
 
 def test_a_disk_that_fills_up_while_a_source_is_read_is_reported(building: Building) -> None:
-    cut = building.home / "bin" / "cut"  # which is what writes the digest of a source
+    cut = building.home / "bin" / "cut"  # the program that writes the digest of a source
     cut.write_text(
         '#!/bin/sh\n[ "$*" != "-c 1-64" ] || { echo "cut: No space left" >&2; exit 1; }\n'
         f'exec {shutil.which("cut")} "$@"\n')
@@ -296,7 +297,7 @@ def test_named_kernels_are_built_from_kept_objects(building: Building) -> None:
     plain = trees / "trials-of-plain"
     assert (plain / "tree" / "tcp.c").read_text() == "plain"
     assert (plain / "built" / "objects" / "kept").exists()
-    assert not (plain / "built" / "objects" / "of-the-patch").exists(), "no other's kernel has it"
+    assert not (plain / "built" / "objects" / "of-the-patch").exists(), "another kernel's objects"
 
     def digest(name: str) -> str:
         lines = (building.root / "named" / name / "trials" / "recipe").read_text().splitlines()
@@ -308,7 +309,7 @@ def test_named_kernels_are_built_from_kept_objects(building: Building) -> None:
     assert refused.returncode == 1, refused.stderr
     assert "tcp.c:1: other lines stand there" in refused.stderr
     (building.bin / "broken").touch()
-    (tree / "built" / "objects" / "old").touch()  # which the compiler here stumbles over
+    (tree / "built" / "objects" / "old").touch()  # so the stub of make fails
     patch.write_text(PATCH)
     failed = built("--name", "mine", "--patch", str(patch))
     assert failed.returncode == 1, failed.stderr
@@ -317,7 +318,7 @@ def test_named_kernels_are_built_from_kept_objects(building: Building) -> None:
     assert (tree / "built" / "objects" / "kept").exists()
     assert not (building.root / ".build").exists()
     done = built("--name", "mine")
-    assert done.returncode == 0, "what the patch had make write is gone"
+    assert done.returncode == 0, done.stderr  # without the objects of the patch
     assert not (tree / "built" / "objects" / "of-the-patch").exists()
     assert built("--remove", "mine").returncode == 0 == built("--remove", "plain").returncode
     assert [path.name for path in trees.iterdir()] == ["trials-of-default"], "--keep-objects"

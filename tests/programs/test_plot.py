@@ -1,4 +1,4 @@
-"""plot.py's command line over stored runs: what it draws and prints, and its status."""
+"""plot.py draws stored runs, prints the paths of figures and pages, and has the right status."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("few_dots")
 
 
 def store(results: Path, stamp: str, **facts: object) -> Path:
-    """A finished run of zhao2019 in the results folder; facts: what its run.json has besides."""
+    """Store a finished run of zhao2019 in the folder of results. facts: more of its run.json."""
     folder = results / "zhao2019" / f"{stamp}-uml"
     folder.mkdir(parents=True)
     content = TRIALS.encode()
@@ -72,7 +72,7 @@ def test_a_run_is_drawn_from_any_folder(tmp_path: Path, results: Path,
 
 def test_any_folder_of_results_can_be_drawn_by_its_name(tmp_path: Path, results: Path,
                                                         capsys: pytest.CaptureFixture[str]) -> None:
-    """Folders of samples and of own questions have names of no scenario."""
+    """Folders of samples and of questions have names that no scenario has."""
     home = tmp_path / "results"
     for name in ("zhao2019", "own", "zhao2019_1in8"):
         shutil.copytree(next((results / "zhao2019").glob("20250101*")), home / name / "2025-uml")
@@ -109,7 +109,7 @@ def test_an_unknown_scenario_does_not_keep_another_from_being_drawn(
 
 def test_a_figure_without_passed_trials_is_named_and_the_rest_is_drawn(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """A whole bar of the figure has only failed verdicts."""
+    """All trials of one bar of the figure have failed verdicts."""
     folder = store(tmp_path / "results", "20250101T000000.000Z")
     head, *rows = TRIALS.splitlines()
     names = head.split(",")
@@ -149,7 +149,7 @@ def test_figures_that_cannot_be_written_are_named(
 def test_a_broken_scenario_file_keeps_no_other_from_being_drawn(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
         capsys: pytest.CaptureFixture[str]) -> None:
-    """plot.py and docs/update.py are started without names."""
+    """plot.py and docs/update.py are started without names of scenarios."""
     scenarios, results = tmp_path / "scenarios", tmp_path / "results"
     scenarios.mkdir()
     shutil.copy(PROJECT / "scenarios" / "zhao2019.toml", scenarios)
@@ -168,14 +168,14 @@ def test_a_broken_scenario_file_keeps_no_other_from_being_drawn(
     (tmp_path / "templates" / "REPRODUCE.txt").write_text("{as_published}\n")
     monkeypatch.setattr(update, "TEMPLATES", tmp_path / "templates")
     assert plot.main(["--results", str(results), "--figures", str(tmp_path / "f")]) == 2
-    told = capsys.readouterr()
-    assert told.out.splitlines()[-1].endswith("report.html") and "zhao2019" in told.out
-    assert said in told.err
+    printed = capsys.readouterr()
+    assert printed.out.splitlines()[-1].endswith("report.html") and "zhao2019" in printed.out
+    assert said in printed.err
     readme = tmp_path / "README.md"
     shutil.copy(PROJECT / "README.md", readme)
     assert update.main(["--results", str(results), "--output", str(page), "--findings",
-                                 str(tmp_path / "kept"), "--readme", str(readme)]) == 0
-    told = capsys.readouterr()
-    assert "zhao2019" in (tmp_path / "GALLERY.md").read_text() and said in told.err
-    assert "README.md: left unchanged: {dukkipati2010" in told.err
+                        str(tmp_path / "kept"), "--readme", str(readme)]) == 0
+    printed = capsys.readouterr()
+    assert "zhao2019" in (tmp_path / "GALLERY.md").read_text() and said in printed.err
+    assert "README.md: left unchanged: {dukkipati2010" in printed.err
     assert readme.read_bytes() == (PROJECT / "README.md").read_bytes()

@@ -1,4 +1,4 @@
-"""The probe against servers of this machine: what it observes, and its one connection."""
+"""The probe observes the first flight of servers on this machine, over one connection."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ needs_capture = pytest.mark.skipif(os.geteuid() != 0, reason="a tap needs root")
 @contextmanager
 def serving(answer: Callable[[socket.socket], None], family: int = socket.AF_INET,
             peeked: bool = False) -> Iterator[tuple[int, list[bytes]]]:
-    """A server that answers every connection so; its port and the requests that it got.
+    """A server that calls `answer` for every connection: its port, and the requests that it got.
 
-    peeked: the first bytes are left for the answer.
+    peeked: whether the request stays in the socket for `answer` to read.
     """
     listener = socket.create_server(("::1" if family == socket.AF_INET6 else "127.0.0.1", 0),
                                     family=family)
@@ -57,6 +57,7 @@ def serving(answer: Callable[[socket.socket], None], family: int = socket.AF_INE
 
 
 def says(head: bytes, body: int = 0) -> Callable[[socket.socket], None]:
+    """An answer with this head and so many bytes of body."""
     return lambda connection: connection.sendall(head + b"\r\n\r\n" + bytes(body))
 
 
@@ -64,11 +65,12 @@ OK = b"HTTP/1.1 200 OK\r\nContent-Length: 300"
 
 
 def observed(port: int, host: str = "127.0.0.1", capture: bool = True) -> ProbedConnection:
+    """Probe a server with a URL that has to be escaped."""
     return client.observe(urlsplit(f"http://{host}:{port}/a b?c=\r\nX: é"), capture)
 
 
 def may_filter() -> bool:
-    """Whether this kernel lets this user set a filter on a socket; hardened ones let only root."""
+    """Whether this kernel lets this user set a filter on a socket. Some let only root."""
     with socket.socket() as one:
         try:
             bpf.attach(one, client._NO_DATA)
@@ -89,11 +91,12 @@ def test_a_probe_captures_the_packets_of_its_own_connection(family: int, host: s
     assert seen.captured and (seen.response.status, seen.response.ended) == (200, True)
     size = len(OK) + 4 + 300
     assert (seen.response.response_bytes, seen.response.size_bytes) == (size, size)
-    first, *_ = [each for each in seen.packets if not each.to_client]
-    assert first.payload_bytes == len(requested[0]) and first.window << seen.scale > 60_000
-    got = [each for each in seen.packets if each.to_client and each.payload_bytes]
-    assert [each.payload_bytes for each in got] == [size, size]  # the second was sent again
-    assert got[0].seq == got[1].seq == first.ack and got[1].time_ns > got[0].time_ns
+    request, *_ = [packet for packet in seen.packets if not packet.to_client]
+    assert request.payload_bytes == len(requested[0]) and request.window << seen.scale > 60_000
+    segment, again = [packet for packet in seen.packets
+                      if packet.to_client and packet.payload_bytes]
+    assert segment.payload_bytes == again.payload_bytes == size
+    assert segment.seq == again.seq == request.ack and again.time_ns > segment.time_ns
     assert len(seen.before) == 3 and seen.before[1].flags == 0x12
 
 
@@ -101,6 +104,7 @@ def test_a_probe_captures_the_packets_of_its_own_connection(family: int, host: s
 def test_without_the_right_to_capture_segments_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     def refused(*_: object) -> None:
         raise PermissionError(1, "Operation not permitted")
+
     monkeypatch.setattr(client, "ConnectionTap", refused)
     retransmissions: list[int] = []
 
@@ -120,7 +124,7 @@ def test_without_the_right_to_capture_segments_are_counted(monkeypatch: pytest.M
 @filters
 @pytest.mark.parametrize("head", [OK, OK + b"\r\nServer: one", OK + b" \t\r\nETag: 300"])
 def test_the_size_is_read_from_the_head_wherever_it_stands(head: bytes) -> None:
-    """Most servers have other headers after Content-Length; the connection stays open here."""
+    """Most servers have other headers after Content-Length. The connection stays open here."""
     def answer(connection: socket.socket) -> None:
         says(head, 300)(connection)
         connection.recv(1)
@@ -180,11 +184,11 @@ def test_a_server_without_an_answer_in_http_is_refused_with_the_reason(
         client.observe(urlsplit("http://nowhere.invalid/"))
 
 
-ENDED = "has not finished within 1 s|does not answer$"  # whichever wait is the last
+ENDED = "has not finished within 1 s|does not answer$"  # by which wait the deadline comes first
 
 
 def for_ever(connection: socket.socket, piece: bytes, pause_s: float = 0.0) -> None:
-    """Sends the same again and again until the other side has enough of it."""
+    """Send the same piece again and again until the other side closes the connection."""
     until = time.monotonic() + HANGS_S
     with suppress(OSError):
         while time.monotonic() < until:
@@ -213,11 +217,11 @@ def test_a_silent_server_is_distinguished_from_one_that_closes(
 @pytest.mark.parametrize("capture", [True, False])
 def test_a_probe_of_a_server_that_never_ends_has_a_deadline(monkeypatch: pytest.MonkeyPatch,
                                                             tmp_path: Path, capture: bool) -> None:
-    """It never ends in its handshake, after it, or in its answer."""
+    """The server goes on for ever in its handshake, after it, or in its answer."""
     chain = make_chain(tmp_path / "tls", ChainSpec(1000, "ed25519", 0, "127.0.0.1"))
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(chain.chain, chain.key)
-    record = b"\x16\x03\x03\x40\x00"  # of 16,384 bytes, of a handshake
+    record = b"\x16\x03\x03\x40\x00"  # the head of a handshake's record with 16,384 bytes
 
     def after_the_handshake(piece: bytes, pause_s: float) -> Callable[[socket.socket], None]:
         def answer(connection: socket.socket) -> None:

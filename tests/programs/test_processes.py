@@ -1,4 +1,7 @@
-"""How programs end: one line, a status, no traceback; the kill loop; shares in processes."""
+"""Programs end with one line, a status and no traceback; the kill loop finds what they leave.
+
+Further tests are on the processor time of groups, and on tasks in several processes.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ def test_a_full_output_is_reported_in_one_line() -> None:
     (["--rtt", "fast"], USAGE), (["--rtt", "0", "--dry-run"], USAGE), (["--list"], 0)])
 def test_a_program_that_cannot_print_its_error_still_has_its_status(words: list[str],
                                                                     status: int) -> None:
-    """A message that cannot be written is no further error, and is not tried again at the end."""
+    """A message that cannot be written is no other error, and is not written again at the end."""
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run([*LIST[:-1], *words], stdout=subprocess.PIPE, stderr=full,
@@ -59,7 +62,7 @@ def test_a_program_that_cannot_print_its_error_still_has_its_status(words: list[
 @pytest.mark.parametrize("closed", ["<&-", ">&-", "2>&-", "<&- >&- 2>&-"])
 def test_a_file_opened_later_does_not_take_a_closed_streams_place(closed: str,
                                                                   tmp_path: Path) -> None:
-    """It would take the stream's number, and be written to as the stream."""
+    """Otherwise it would have the stream's number, and the stream would be written into it."""
     program = ("from firstflight.base.main import run_main\n"
                "from firstflight.base.terminal import say\n"
                "def main(argv):\n"
@@ -103,6 +106,7 @@ def test_a_signal_during_an_import_takes_effect_after_it(number: str, tmp_path: 
                                                            "x: interrupted\n")
 
 
+# Sends itself SIGINT at a moment, which its argument names.
 STRUCK = """
 import atexit, os, signal, sys, time
 signal.signal(signal.SIGINT, signal.SIG_DFL)
@@ -178,16 +182,17 @@ RUN = PROJECT / "run.sh"
 
 @pytest.mark.parametrize("after_ms", [*range(2, 62, 5), 100, 150])
 def test_ctrl_c_at_any_moment_of_the_start_is_quiet(after_ms: int) -> None:
-    """Within its first 60 ms bash becomes env, and env Python, which imports its site module."""
+    """In its first 60 ms bash becomes env, env becomes Python, and Python imports site."""
     with subprocess.Popen([RUN, "--list"], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                           text=True, start_new_session=True) as started:
         time.sleep(after_ms / 1000)
         started.send_signal(signal.SIGINT)
         _, printed = started.communicate(timeout=HANGS_S)
-    # Later, on a machine where this comes late, the words of the whole command.
+    # If the signal comes later, the line is that of a command that measures.
     assert printed in ("", "run.sh: interrupted\n", "run.sh: interrupted; what is measured is"
                        " kept, the same command resumes\n")
-    # Before bash has read its first line it ends by the signal itself; it may have come too late.
+    # Before bash has read its first line the signal ends it. After the end of --list it does
+    # nothing.
     assert started.returncode in (0, 130, -signal.SIGINT)
 
 
@@ -201,13 +206,14 @@ def test_ctrl_c_while_the_driver_imports_modules_is_one_line(tmp_path: Path) -> 
     assert (done.returncode, done.stderr) == (130, "run.sh: interrupted\n")
 
 
-# The kill loop finds what it is for ---------------------------------------------------
+# The kill loop finds faults -------------------------------------------------------------
 
 HEAD = "rtt_ms,bandwidth_kbps,initcwnd,repeat,total_ms,measured_at\n"
 ROWS = ("20,56,3,1,100.5,10:00\n", "20,56,10,1,90.5,10:01\n")
 
 
 def run(home: Path, *rows: str, state: str = "complete", name: str = "1-uml") -> Path:
+    """Store a run with these rows, in a folder of this name."""
     folder = home / name
     folder.mkdir(parents=True)
     (folder / "trials.csv").write_text(HEAD + "".join(rows))
@@ -263,12 +269,12 @@ def test_a_file_left_in_a_temporary_folder_is_found(tmp_path: Path) -> None:
 
 
 def test_an_orphan_is_found_and_ended() -> None:
-    """It runs in a process of its own, since who adopts orphans reaps all of its children."""
+    """It is looked for in another process, since whoever adopts orphans reaps all its children."""
     script = """
 import os, subprocess
 from tests import leftovers, running
 leftovers.adopt_orphans()
-subprocess.run(["sh", "-c", "sleep 0.01 & exit"], check=True)  # which is waited for
+subprocess.run(["sh", "-c", "sleep 0.01 & exit"], check=True)  # this orphan ends by itself
 print(leftovers.left_processes())
 subprocess.run(["sh", "-c", "sleep 1000 & exit"], check=True)
 running.wait_until(lambda: all(b"sleep" == leftovers.command_of(child).partition(b"\\0")[0]
@@ -300,7 +306,7 @@ def test_strikes_and_faults_are_counted_by_signal() -> None:
     assert rows["all"] == [*"30201", *"100000001"]
 
 
-# A control group also counts the processes that nobody waits for ----------------------
+# A control group also counts processes that nobody waits for ---------------------------
 
 # A child that is left behind works for half a second; its parent ends at once.
 LEFT_BEHIND = """
@@ -322,15 +328,15 @@ def test_work_of_a_process_that_nobody_waits_for_is_counted() -> None:
         command = group.command([sys.executable, "-c", LEFT_BEHIND])
         process = subprocess.Popen(command, stdout=subprocess.PIPE)
         assert process.stdout is not None
-        process.stdout.read()  # its end: the child has closed it, too
+        process.stdout.read()  # until the child has closed it, too
         assert process.wait() == 0
         assert group.used_s >= 0.5
         waited_s = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
-        assert waited_s < 0.5, "what wait tells would do"
+        assert waited_s < 0.5, "the time that wait reports would be enough"
     assert not group.folder.exists()
 
 
-# The same, but its command ends when the work is done, of which it is told by the end of a pipe.
+# As LEFT_BEHIND, but the parent ends when the work is done, which it knows by the end of a pipe.
 UNWAITED = """
 import os, time
 told, tell = os.pipe()
@@ -363,6 +369,7 @@ def three_processors(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def children() -> str:
+    """The numbers of this process's children."""
     return Path(f"/proc/self/task/{os.getpid()}/children").read_text()
 
 
@@ -403,4 +410,5 @@ def test_the_tasks_of_a_killed_process_are_run_again() -> None:
         if os.getpid() != parent:
             os.kill(os.getpid(), signal.SIGKILL)
         return 7
+
     assert forked.results([dies_elsewhere] * 3) == [7, 7, 7]

@@ -1,4 +1,5 @@
-"""Strangers' sources and patches are built: nothing outside the build's folders changes."""
+"""A build of a stranger's source or patch changes nothing outside its folders, and reads no secret.
+"""
 
 from __future__ import annotations
 
@@ -19,10 +20,11 @@ from tests.programs.test_kernel_build import Building, building
 from tests.running import mounts_a_disk, run_program, small_disk
 from vtime.kernel import exchange
 
-building = building  # a fixture of theirs
+building = building  # a fixture of test_kernel_build, which pytest looks for here
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"not confined here: {LACKING}")
 
-# The real make reads it: the targets make what the kernel's would.
+# The stranger's makefile, which the real make reads. Its targets make what a kernel's would.
+# stranger: lines at its beginning; last: a command at its end.
 MAKEFILE = """\
 VERSION = 7
 PATCHLEVEL = 2
@@ -37,18 +39,20 @@ linux:
 
 
 class Stranger:
-    """A source that builds a kernel and attacks the host, and the files that it is after."""
+    """A source that builds a kernel and attacks the host. victims: files of the host to attack."""
 
     def __init__(self, building: Building) -> None:
         self.building, self.home = building, building.home
         building.environment["PYTHONDONTWRITEBYTECODE"] = "1"
         for name in ("make", "tar"):
-            (building.bin / name).unlink()  # the machine's own are used
+            (building.bin / name).unlink()  # so the machine's real programs are used
+
+        # A file for each pattern of paths that the function unpack() of inside.sh takes.
         unpacked = (building.guest / "inside.sh").read_text().partition("unpack() {")[2]
-        for place in re.findall(r"(?<!exclude=)'\*/([^']*)'", unpacked.partition("\n}")[0]):
-            path = building.source / re.sub(r"\*\.\[?[ch]+\]?", "x.h", place).rstrip("*")
+        for pattern in re.findall(r"(?<!exclude=)'\*/([^']*)'", unpacked.partition("\n}")[0]):
+            path = building.source / re.sub(r"\*\.\[?[ch]+\]?", "x.h", pattern).rstrip("*")
             if path.name.islower() and not path.suffix:
-                path /= "x"  # all of a folder
+                path /= "x"  # the pattern is that of a whole folder
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch()
         self.victims = self.home / "victims"
@@ -60,12 +64,13 @@ class Stranger:
         (self.victims / "program").chmod(0o755)
 
     def source(self, stranger: str = "", last: str = ":") -> Path:
+        """Write the makefile, and return the folder of the source."""
         (self.building.source / "Makefile").write_text(MAKEFILE % {
             "guest": self.building.guest, "stranger": stranger, "last": last})
         return self.building.source
 
     def built(self, *words: str | Path) -> subprocess.CompletedProcess[str]:
-        """A build under the name f; it asserts that nothing but the cache changed."""
+        """Build a kernel named f. Asserts that no file but those of the cache has changed."""
         before = seen(self.home, self.building.cache)
         done = self.building.built("--name", "f", *words)
         assert seen(self.home, self.building.cache) == before
@@ -89,7 +94,7 @@ def _stranger(building: Building) -> Stranger:
 
 
 def test_a_makefile_runs_behind_the_wall(stranger: Stranger) -> None:
-    """It acts by $(shell …) as it is read, in a recipe, and in processes that it leaves."""
+    """It acts by $(shell …) when it is read, in a recipe, and by processes that it leaves."""
     victims = stranger.victims
     acts = [f"id -un > {stranger.home}/escaped", f"echo x >> {victims}/program",
             f"chmod 4755 {victims}/program", f"touch -d 2001-01-01 {victims}/secret",
@@ -110,7 +115,7 @@ def test_a_makefile_runs_behind_the_wall(stranger: Stranger) -> None:
 
 def test_links_and_pipes_that_a_build_makes_of_its_results_are_not_followed(
         stranger: Stranger) -> None:
-    """It makes links of the kernel, its configuration, and the tests of packetdrill."""
+    """The kernel, its configuration and packetdrill's tests become links, pipes and folders."""
     secret = stranger.victims / "secret"
     for last in (f"ln -sf {secret} $(O)/linux", f"ln -sf {secret} $(O)/.config",
                  "rm $(O)/linux; mkfifo $(O)/linux", "rm $(O)/linux; mkdir $(O)/linux",
@@ -119,7 +124,7 @@ def test_links_and_pipes_that_a_build_makes_of_its_results_are_not_followed(
         done = stranger.built("--source", stranger.source(last=last))
         assert done.returncode == 1 and "could not be kept" in done.stderr, (last, done.stderr)
         assert not stranger.holds_a_secret()
-        stranger.building.built("--remove", "f")  # where it could be continued
+        stranger.building.built("--remove", "f")  # so the next build does not continue this one
     tests = stranger.building.source / "tools/testing/selftests/net/packetdrill"
     shutil.rmtree(tests)
     tests.symlink_to(stranger.victims)
@@ -144,7 +149,7 @@ def test_what_a_makefile_prints_is_not_taken_for_the_builds_own_words(stranger: 
 
 
 def test_a_patch_is_applied_to_a_copy_and_not_to_the_shared_source(stranger: Stranger) -> None:
-    """Even if `patch` made a link, what is appended to it would stay in this build."""
+    """If `patch` makes a link to a shared file, what is appended to it stays in this build."""
     for name in ("net/ipv4/Makefile", "net/sched/Makefile"):
         (stranger.building.source / name).write_text("# shared\n")
     patch = stranger.building.bin / "patch"
@@ -192,7 +197,7 @@ def test_a_patch_of_many_gigabytes_is_not_copied(stranger: Stranger) -> None:
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="whoever runs it would have to become another user")
 def test_folders_that_their_owner_may_not_read_are_removed() -> None:
-    """An ordinary user removes them, as a build may have made them."""
+    """A build may have made such folders. The user is not root."""
     folders = PROJECT / "vtime" / "kernel" / "folders.sh"
     place = Path(tempfile.mkdtemp())
     try:
@@ -215,6 +220,7 @@ PATCH = """\
  # shared
 +obj-y += x.o
 """
+# A patch in which a file becomes something else: its name, lines on its mode, and its new content.
 LINKS = """\
 diff --git a/{0} b/{0}
 {1}
@@ -242,6 +248,7 @@ def test_a_patch_that_makes_links_is_refused_in_one_line(stranger: Stranger, nam
 
 def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int = 0o644,
            content: bytes = b"") -> tuple[tarfile.TarInfo, bytes]:
+    """An entry of an archive, and its content."""
     info = tarfile.TarInfo(name)
     info.type, info.linkname, info.mode, info.size = kind, link, mode, len(content)
     info.uid = info.gid = 12345
@@ -250,7 +257,7 @@ def member(name: str, kind: bytes = tarfile.REGTYPE, link: str = "", mode: int =
 
 
 def test_an_archive_reaches_nothing_outside(stranger: Stranger) -> None:
-    """It has links with files below them, absolute names, hard links, devices, pipes, setuid."""
+    """It has files below links, absolute names, hard links, devices, pipes and a setuid program."""
     victims, program = stranger.victims, stranger.victims / "program"
     up = "l/net/" + "../" * 20
     first = [member("l/net/out", tarfile.SYMTYPE, str(victims)),
@@ -281,17 +288,20 @@ def test_an_archive_reaches_nothing_outside(stranger: Stranger) -> None:
                                   "net/sched/sch_netem.c", "arch/um/kernel"])
 def test_a_link_in_the_place_of_a_sources_file_is_not_followed(stranger: Stranger,
                                                                link: str) -> None:
-    """A folder or a file that the guest's changes are written to leads to the host's."""
+    """The link stands for a folder or file that the guest's changes are written to.
+
+    It leads to a file of the host with the same content.
+    """
     place = stranger.source() / link
-    aim = stranger.victims / "folder"
-    if place.is_dir():
-        place.rename(aim / "its")
-        aim = aim / "its"
-    elif place.exists():
-        (aim / "its").write_bytes(place.read_bytes())
-        place.unlink()
-        aim = aim / "its"
-    place.symlink_to(aim)
+    target = stranger.victims / "folder"
+    if place.exists():
+        target /= "its"
+        if place.is_dir():
+            place.rename(target)
+        else:
+            target.write_bytes(place.read_bytes())
+            place.unlink()
+    place.symlink_to(target)
     done = stranger.built("--source", stranger.building.source)
     assert done.returncode in (1, 2), done.stderr
     assert done.stderr.count("\n") == 1, done.stderr
@@ -331,7 +341,7 @@ def test_a_tree_with_a_pipe_for_its_makefile_is_refused(stranger: Stranger) -> N
 
 def test_without_confinement_a_strangers_source_has_to_be_trusted_by_a_flag(
         stranger: Stranger) -> None:
-    """On a machine without namespaces a trusted source is built with a line that says so."""
+    """A machine without namespaces cannot confine. It builds a trusted source and says so."""
     (stranger.building.bin / "unshare").write_text("#!/bin/sh\nexit 1\n")
     (stranger.building.bin / "unshare").chmod(0o755)
     done = stranger.built("--source", stranger.source())
@@ -356,7 +366,7 @@ def test_a_build_does_not_read_the_users_environment(stranger: Stranger) -> None
 
 
 def test_a_folder_where_somebody_builds_is_not_imported_from(stranger: Stranger) -> None:
-    """Whoever unpacks a stranger's folder starts a build in it."""
+    """A user may start a build in a stranger's folder, which has modules of known names."""
     here = stranger.home / "here"
     (here / "vtime").mkdir(parents=True)
     for name in ("ctypes", "struct", "vtime/__init__", "vtime/confine", "sitecustomize"):

@@ -1,4 +1,4 @@
-"""./test.sh where kernels are missing: which tests run during the build, and how it ends."""
+"""./test.sh runs tests without guests while it builds missing kernels, and ends with its status."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tests.conftest import PROJECT
 from tests.programs.installing import stubs
 from tests.running import run_program
 
-# In place of install.sh: --check reports what exists; a build waits until a fast test has run.
+# In the place of install.sh: --check has the status of what exists. A build waits until a fast test
+# has run.
 INSTALL = """#!/bin/bash
 echo "$*" >>asked
 case " $* " in
@@ -41,7 +42,7 @@ BUILT, NOT_BUILT = "touch kernels newer", "echo 'install: no guest kernel' >&2; 
 
 @pytest.fixture(name="place")
 def _place(tmp_path: Path) -> Path:
-    """A project with two tests; the programs that look at the whole of it find nothing."""
+    """A project with a fast and a live test. mypy, pyflakes and shellcheck do nothing in it."""
     place = tmp_path / "place"
     for room, text in (("unit", FAST), ("golden", ""), ("programs", ""), ("live", LIVE)):
         (place / "tests" / room).mkdir(parents=True)
@@ -54,7 +55,7 @@ def _place(tmp_path: Path) -> Path:
 
 
 def run_tests(place: Path, build: str, *words: str) -> tuple[int, str]:
-    """The status of ./test.sh and what it says, where the kernels are built so."""
+    """The status of ./test.sh and its standard error. build: commands that build the kernels."""
     (place / "install.sh").write_text(INSTALL.replace("BUILD", build))
     (place / "install.sh").chmod(0o755)
     done = run_program([place / "test.sh", *words],
@@ -86,7 +87,7 @@ def test_a_failed_build_is_the_last_line_and_its_status(place: Path) -> None:
 @pytest.mark.parametrize(("flag", "status"), [("--with-pq", 1), ("--try-pq", 0)])
 def test_programs_that_are_only_tried_may_be_missing_and_kernels_may_not(place: Path, flag: str,
                                                                          status: int) -> None:
-    """The programs are Debian 13's."""
+    """The programs that are only tried are Debian 13's, for post-quantum algorithms."""
     assert run_tests(place, "touch kernels; exit 1", flag)[0] == status
     assert (place / "live").exists() == (not status)
     assert "--test --with-pq" in (place / "asked").read_text().splitlines()

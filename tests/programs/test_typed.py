@@ -1,4 +1,7 @@
-"""What people type, and help about it. What is answered in one line: tests/refusals/slips.py."""
+"""Typed values with units are read, and there is help about every flag.
+
+Typed words that are refused are in tests/refusals/slips.py.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,7 @@ from firstflight.commands.virtual import command_line
 from firstflight.findings.quantities import FLAGS
 from tests.running import run_program
 
-# What is typed, and the values that are read.
+# Typed words, and the values that are read.
 UNDERSTOOD: list[tuple[str, dict[str, list[Any]]]] = [
     ("--rtt 50ms", {"rtt_ms": [50]}), ("--rtt 50MS", {"rtt_ms": [50]}),
     ("--rtt 1.5s", {"rtt_ms": [1500]}), ("--rtt 500us", {"rtt_ms": [0.5]}),
@@ -62,7 +65,7 @@ def test_a_typed_value_with_its_unit_is_read(words: str, values: dict[str, list[
     request = flags.parse(shlex.split(words))
     assert request.overrides.lists == values
     if "uplink" not in words:
-        run.read(request)  # and is in range
+        run.read(request)  # raises UsageError if a value is out of range
 
 
 def test_a_list_by_words_has_the_scenarios_whose_files_contain_them(
@@ -75,7 +78,7 @@ def test_a_list_by_words_has_the_scenarios_whose_files_contain_them(
 
 
 def test_programs_run_under_another_shell_and_another_python(tmp_path: Path) -> None:
-    """sh is not bash, and a python3 without the packages is first on the PATH."""
+    """They are started by sh, which is not bash, or by a python3 without the packages."""
     other = tmp_path / "python3"
     other.write_text("#!/bin/bash\nexec -a other /usr/bin/python3 -S \"$@\"\n")
     other.chmod(0o755)
@@ -109,20 +112,25 @@ def test_help_fits_a_screen_and_all_of_it_has_every_flag(
 
 
 def test_a_flag_that_a_synonym_suggests_is_accepted() -> None:
-    for what in set(flags.SYNONYMS.values()):
-        if isinstance(what, tuple) and what[0] not in ("--list", "--help", "--version", "--users"):
-            flags.parse([*filter(None, what)])
+    ends_or_reads = ("--list", "--help", "--version", "--users")  # cannot be parsed alone
+    for suggested in set(flags.SYNONYMS.values()):
+        if isinstance(suggested, tuple) and suggested[0] not in ends_or_reads:
+            flags.parse([*filter(None, suggested)])
 
 
 def options(monkeypatch: pytest.MonkeyPatch, module: ModuleType,
             read: Callable[[], object]) -> list[argparse.Action]:
-    """The flags of the parser that a call makes."""
-    made: list[Parser] = []
+    """The flags of the parser that a module makes when `read` is called."""
+    parsers: list[Parser] = []
+
+    def make(*words: Any, **more: Any) -> Parser:
+        parsers.append(Parser(*words, **more))
+        return parsers[-1]
+
     with monkeypatch.context() as patch:
-        patch.setattr(module, "Parser", lambda *words,
-                      **more: made.append(Parser(*words, **more)) or made[-1])
+        patch.setattr(module, "Parser", make)
         read()
-    return [action for action in made[0]._actions if action.option_strings]
+    return [action for action in parsers[0]._actions if action.option_strings]
 
 
 def helped(word: str, capsys: pytest.CaptureFixture[str]) -> str:
@@ -142,7 +150,7 @@ def test_each_flag_has_help_with_its_default_and_a_valid_example(
         assert helped(flag, capsys) == helped(flag.lstrip("-"), capsys)
         assert flag in text and flags.EXAMPLES[flag] in text, flag
         if action.option_strings[0] in {quantity.flag for quantity in FLAGS.values()}:
-            (quantity,) = (each for each in FLAGS.values() if each.flag == flag)
+            (quantity,) = (known for known in FLAGS.values() if known.flag == flag)
             default = f"(default {quantity.default})" if quantity.default else ""
             assert quantity.range in text and (default in text or "default: " in text), flag
         elif action.nargs != 0 and action.default not in (None, []):

@@ -13,9 +13,9 @@ from firstflight.base.errors import USAGE
 from tests.running import PROJECT, run_program
 
 MB = 1 << 20
-# Promised are 5 s; a busy machine counts up to twice the processor time for the same work.
+# Processor time and memory. 5 s are promised; a busy machine counts up to twice that for the same.
 MOST_S, MOST_MB = 10.0, 300
-# A small process starts the program: what its parent had counts for a new one, too.
+# A small process starts the program, since the memory of its parent counts for a new process, too.
 MEASURED = """
 import os, sys
 _, status, took = os.wait4(os.posix_spawn(sys.argv[1], sys.argv[1:], os.environ), 0)

@@ -1,4 +1,4 @@
-"""The bench of fetches: when a connection is over, and whose answer a line is."""
+"""The bench of fetches sees when a connection is over, and which request a line answers."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ HEAD = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->when retrn
 
 
 def row(state: str) -> str:
+    """A row of /proc/net/tcp. state: the kernel's number of the TCP state, in hexadecimal."""
     return f"   0: 0200000A:0050 0100000A:C53A {state} 00000000:00000000 01:00000018 00000001\n"
 
 
@@ -32,7 +33,7 @@ def test_only_connections_that_may_still_send_are_open(state: str, count: int,
     table = tmp_path / "tcp"
     table.write_text(HEAD + row("0A") + row("06") * 500 + row(state))
     with table.open("rb") as opened:
-        for _ in range(2):  # each time from its beginning
+        for _ in range(2):  # the table is read from its beginning each time
             assert open_connections(opened.fileno()) == count
 
 
@@ -42,7 +43,8 @@ def test_connections_beyond_the_first_page_of_the_kernels_table_are_counted() ->
         for _ in range(60):
             kept.enter_context(socket.create_connection(listener.getsockname()))
             kept.enter_context(listener.accept()[0])
-        assert open_connections(table.fileno()) >= 120  # others of this machine may add theirs
+        # Both ends of 60 connections; other programs of this machine may have more.
+        assert open_connections(table.fileno()) >= 120
 
 
 def test_the_first_failed_fetch_of_a_connection_is_reported() -> None:
@@ -54,7 +56,7 @@ def test_the_first_failed_fetch_of_a_connection_is_reported() -> None:
 
 
 def test_lines_that_nobody_waits_for_are_discarded() -> None:
-    """One line was read with the one before it; the others are in the pipe."""
+    """The second line was read with the first one. The third one is still in the pipe."""
     lines = ['{"event": "first"}', '{"event": "closed"}', '{"event": "response"}']
     with subprocess.Popen(["sh", "-c", 'echo "$0"; echo "$1"; read go; echo "$2"; read go',
                            *lines], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
@@ -82,7 +84,7 @@ def await_bytes(process: subprocess.Popen[bytes], count: int) -> None:
 
 
 def test_a_late_answer_is_not_taken_for_that_of_the_next_request(tmp_path: Path) -> None:
-    """A client that did not answer in time answers its first request first."""
+    """A client that did not answer in time answers its first request before the second one."""
     program = ("import json, os, sys\n"
                "for line in sys.stdin:\n"
                "    request = json.loads(line)\n"

@@ -1,4 +1,8 @@
-"""The `uml` engine without a guest: where it cannot run, its workers, their jobs, their silence."""
+"""The `uml` engine with programs in the place of its guests' kernel.
+
+It refuses machines that cannot run guests, exchanges trials and observations with workers, and ends
+workers that say nothing.
+"""
 
 from __future__ import annotations
 
@@ -34,18 +38,19 @@ from vtime.silence import Watchdog
 from vtime.uml import guest_command
 
 TRIAL = {"id": "t", "kind": "fetch", "network": {}}
+# A line of a shell script by which a worker reports that it is ready.
 READY = """echo '{"stage": "ready", "facts": {"kernel": "7"}}' >> observations.jsonl"""
 
 
 def run(tmp_path: Path, script: str) -> list[Observation]:
-    """The observations of an engine whose kernel does this in its folder."""
+    """The observations of an engine whose kernel is this shell script."""
     kernel = tmp_path / "linux"
     kernel.write_text(f"#!/bin/sh\n{script}\n")
     kernel.chmod(0o755)
     return list(UmlEngine(kernel, 1).run([TRIAL], {}, tmp_path / "work"))
 
 
-# As User-Mode Linux prints it where a machine is made so; tests/live makes one of them so.
+# The printed texts are User-Mode Linux's on such machines. tests/live has one of these machines.
 @pytest.mark.parametrize(("printed", "why"), [
     ("ptrace: Operation not permitted\ncheck_ptrace : expected SIGSTOP, got status = 9",
      "ptrace or seccomp, and both are forbidden.* use --engine host"),
@@ -64,7 +69,7 @@ def test_an_unknown_end_of_a_guest_is_a_failure_of_the_engine(tmp_path: Path) ->
 
 
 def test_a_full_disk_stops_the_run_and_fails_no_trial(tmp_path: Path) -> None:
-    """Its worker notes it in the file that is reserved for that."""
+    """The worker notes the full disk in a file that is reserved for this."""
     with pytest.raises(StorageError, match="guest0: cannot be written: No space left on device"):
         run(tmp_path, f"{READY}\nprintf 'No space left on device' > cannot-write\nexit 1")
 
@@ -75,7 +80,7 @@ def test_a_guest_that_dies_fails_only_its_present_trial(tmp_path: Path) -> None:
         "error"]
 
 
-# As util-linux' unshare ends where the process behind it is killed.
+# A script that ends as util-linux' unshare does when the process that it started is killed.
 BEHIND_UNSHARE = "echo 'unshare: sigprocmask unblock failed: Invalid argument' >&2; exit 1"
 
 
@@ -83,7 +88,7 @@ BEHIND_UNSHARE = "echo 'unshare: sigprocmask unblock failed: Invalid argument' >
 @pytest.mark.parametrize("up", [READY, ""])
 def test_a_killed_guests_trial_is_measured_by_another_guest(tmp_path: Path, up: str,
                                                             killed: str) -> None:
-    """This holds while it boots and during a trial."""
+    """It may be killed while it boots or during a trial."""
     (seen,) = run(tmp_path, f"""{up}
         case $PWD in */guest0) {killed};; esac
         echo '{{"trial": "t", "skipped": "by another"}}' >> observations.jsonl""")
@@ -100,7 +105,7 @@ def test_a_guest_whose_programs_ended_fails_only_their_trial(tmp_path: Path) -> 
         esac >> observations.jsonl\n""")
     kernel.chmod(0o755)
     seen = list(UmlEngine(kernel, 1).run([TRIAL, {**TRIAL, "id": "u"}], {}, tmp_path / "work"))
-    assert [each.content.get("error") for each in seen] == ["the client ended", None]
+    assert [observed.content.get("error") for observed in seen] == ["the client ended", None]
 
 
 def test_guests_that_are_killed_again_and_again_stop_the_run(
@@ -116,8 +121,8 @@ def test_a_guest_begins_its_trials_on_a_grid_and_runs_none_before_them(tmp_path:
     (seen,) = run(tmp_path, f"""{READY}
         echo '{{"trial": "t", "files": {{"job": "job.json"}}}}' >> observations.jsonl""")
     requested = json.loads(seen.files["job"])
-    assert (requested["align_s"],
-            requested["warm_up"]) == (4.096, False)  # 4096 ticks of the timer wheel
+    assert requested["align_s"] == 4.096  # 4096 ticks of the timer wheel
+    assert requested["warm_up"] is False
 
 
 @pytest.mark.parametrize("lacking", ["", "Landlock"])
@@ -176,7 +181,7 @@ def trial(name: str, rtt_ms: float, **more: Any) -> dict[str, Any]:
 
 def test_trials_of_one_shape_stay_together_and_in_order() -> None:
     trials = [trial("a1", 1), trial("b1", 2), trial("a2", 1), trial("c1", 3), trial("b2", 2)]
-    batches = [[each["id"] for each in batch] for batch in shared_out(trials, 2)]
+    batches = [[shared["id"] for shared in batch] for batch in shared_out(trials, 2)]
     assert batches == [["a1", "a2", "c1"], ["b1", "b2"]]
     assert len(shared_out(trials[:1], 4)) == 1
 
@@ -260,7 +265,7 @@ def test_only_whole_lines_are_read_and_packets_come_with_them(tmp_path: Path) ->
 
 
 def test_what_was_read_of_a_growing_file_takes_no_room_on_the_disk(tmp_path: Path) -> None:
-    """Lines and packets are appended for ever; other files of a trial are removed."""
+    """Lines and packets are appended for ever. Other files of a trial are removed."""
     folder = JobFolder(tmp_path / "job", [], {})
     packets, rows = bytes(range(256)) * 400, folder.path / "window.csv"
     for number in range(40):
@@ -301,7 +306,7 @@ def test_a_growing_file_is_read_piece_by_piece_and_its_room_freed(tmp_path: Path
 
 @pytest.fixture
 def planted(tmp_path: Path) -> Path:
-    """A worker's folder in which every possible link leads elsewhere."""
+    """A worker's folder with links that lead out of it, and a pipe."""
     (tmp_path / "secret").write_text("the host's")
     (tmp_path / "run9").mkdir()
     (tmp_path / "run9" / "rows.csv").write_text("the host's")
@@ -325,7 +330,7 @@ def test_nothing_but_the_folders_own_files_is_read(planted: Path, place: str) ->
 
 
 def saying(folder: Path, *lines: object) -> WorkerProcess:
-    """A worker that writes these lines, and ends; beside them lies a file of rows."""
+    """A worker that has written these lines and ended. Its folder also has a file of rows."""
     trials = [trial("t1", 1), trial("t2", 1)]
     job = JobFolder(folder, trials, {})
     (job.path / "window.csv").touch()
@@ -363,7 +368,7 @@ def test_a_worker_that_fails_after_its_last_trial_loses_nothing(tmp_path: Path) 
     ("cannot", EngineCannot), ("broken", WorkerLost), ("failed", EngineError)])
 def test_the_reason_that_a_worker_reports_decides_its_error(tmp_path: Path, stage: str,
                                                             error: type[EngineError]) -> None:
-    """A machine's inability and a failure are different errors."""
+    """A machine that cannot do it, lost programs, and a failure are different errors."""
     worker = saying(tmp_path / "job", {"trial": "t1"}, {"stage": stage, "reason": "no such qdisc"})
     seen = worker.poll()
     assert next(seen).trial_id == "t1"
@@ -392,6 +397,7 @@ COMMANDS = (["--", "true"], ["--rtt", "5", "--bw", "1000", "--iw", "3", "--engin
 
 
 def ended(words: list[str], folder: Path, **variables: str) -> subprocess.CompletedProcess[str]:
+    """A program that has ended, run in a folder with other environment variables."""
     return run_program(words, cwd=folder, errors="surrogateescape", env={**os.environ, **variables})
 
 
@@ -480,6 +486,7 @@ SLEEP = ("sleep", "infinity")
 
 @contextlib.contextmanager
 def started(*command: str) -> Iterator[int]:
+    """A running program, by its process number."""
     process = subprocess.Popen(command, start_new_session=True)
     try:
         yield process.pid
@@ -496,52 +503,57 @@ def test_waiting_for_a_processor_does_not_count_as_silence(monkeypatch: pytest.M
             others.enter_context(started(*one, *SPIN))
         slow = others.enter_context(started("nice", "-n", "19", *one, *SPIN))
         asleep = others.enter_context(started(*SLEEP))
-        seen, took_s = Watchdog(slow), 0.0
-        while took_s < 0.2 or seen.seconds() > 0.6 * took_s:
+        watchdog, took_s = Watchdog(slow), 0.0
+        while took_s < 0.2 or watchdog.seconds() > 0.6 * took_s:
             assert took_s < HANGS_S  # a busy machine takes longer to show it
             time.sleep(0.02)
-            took_s = time.monotonic() - seen.since
-        seen = Watchdog(asleep)  # it has begun to sleep by now
+            took_s = time.monotonic() - watchdog.since
+
+        watchdog = Watchdog(asleep)  # its process has begun to sleep by now
         for _ in range(5):
             time.sleep(0.02)
-            seen.seconds()
-        took_s = time.monotonic() - seen.since
-        assert seen.seconds() > 0.9 * took_s
+            watchdog.seconds()
+        took_s = time.monotonic() - watchdog.since
+        assert watchdog.seconds() > 0.9 * took_s
 
 
 def scripted(monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, tuple[float, float]]]
              ) -> list[float]:
-    """The silence that a Watchdog reports at each look, where its processes waited so long."""
+    """The seconds of silence that a Watchdog reports at each look, half a look later, and at last.
+
+    looks: by process the seconds that the kernel counted until then: on a processor, and waiting
+    for one.
+    """
     clock = SimpleNamespace(now=100.0)
     monkeypatch.setattr(silence, "time", SimpleNamespace(monotonic=lambda: clock.now))
     monkeypatch.setattr(silence, "scheduled", lambda group: {
         number: silence.Scheduled(*seen) for number, seen in looks.pop(0).items()})
-    seen, said = Watchdog(1), []
+    watchdog, silent_s = Watchdog(1), []
     while looks:
         clock.now += silence.LOOK_S
-        said.append(seen.seconds())
+        silent_s.append(watchdog.seconds())
     clock.now += silence.LOOK_S / 2
-    said.append(seen.seconds())
-    seen.end()
-    return [*said, seen.seconds()]
+    silent_s.append(watchdog.seconds())
+    watchdog.end()
+    return [*silent_s, watchdog.seconds()]
 
 
-@pytest.mark.parametrize(("looks", "said"), [
-    # What was waited before the first look does not count; afterwards what is new does.
+@pytest.mark.parametrize(("looks", "silent_s"), [
+    # Time that was waited before the first look does not count. Later only new time counts.
     ([{"1": (0, 90.0)}, {"1": (1, 94.0)}, {"1": (1, 99.0)}], [5, 6, 6, 8.5, 0]),
-    # A process that begins counts from its start on, one that ends no more.
+    # A process counts from its start on, and no more after its end.
     ([{"1": (0, 50.0)}, {"2": (0, 3.0)}, {}, {"2": (0, 3.0)}], [5, 7, 12, 14, 16.5, 0]),
     # Ten that wait at once do not wait longer than the clock.
-    ([{}, {str(each): (0, 5.0) for each in range(10)}, {}], [5, 5, 10, 12.5, 0]),
-    # A hundred that share one processor wait for each other only, however long.
-    ([{}, {str(each): (0.05, 4.9) for each in range(100)},
-      {str(each): (0.1, 9.8) for each in range(100)}], [5, 10, 15, 17.5, 0]),
-    # A kernel that does not count it: the clock alone.
+    ([{}, {str(number): (0, 5.0) for number in range(10)}, {}], [5, 5, 10, 12.5, 0]),
+    # A hundred that share one processor wait only for each other, which is no reason.
+    ([{}, {str(number): (0.05, 4.9) for number in range(100)},
+      {str(number): (0.1, 9.8) for number in range(100)}], [5, 10, 15, 17.5, 0]),
+    # Where the kernel does not count waiting, only the clock counts.
     ([{}, {}, {}], [5, 10, 15, 17.5, 0])])
 def test_the_time_that_processes_waited_is_subtracted_from_their_silence(
         monkeypatch: pytest.MonkeyPatch, looks: list[dict[str, tuple[float, float]]],
-        said: list[float]) -> None:
-    assert scripted(monkeypatch, looks) == pytest.approx(said)
+        silent_s: list[float]) -> None:
+    assert scripted(monkeypatch, looks) == pytest.approx(silent_s)
 
 
 @pytest.mark.parametrize("program", [SPIN, SLEEP])

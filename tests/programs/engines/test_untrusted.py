@@ -1,4 +1,4 @@
-"""What a hostile guest leaves in its folder, or a full one: never a wrong trial."""
+"""A hostile guest's files, and a full disk, are refused and never become a wrong trial."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ from vtime import console, shared_folder
 from vtime.console import CONSOLE, EngineError
 
 TRIALS = [{"id": "t", "network": {}}, {"id": "u", "network": {}}]
-SPARSE_BYTES = 6 << 30
-MOST_KB = 400_000  # of memory, whatever a guest leaves; 6 GB without limits
+SPARSE_BYTES = 6 << 30  # of a file that takes no room on the disk
+MOST_KB = 400_000  # of memory that reading may take; it would be 6 GB without limits
 
 
 def left(folder: Path, leave: Callable[[Path], None]) -> WorkerProcess:
-    """A worker that has ended, and what is in its folder."""
+    """A worker that has ended. leave: puts files into its folder."""
     job = JobFolder(folder, TRIALS, {})
     leave(job.path)
     worker = WorkerProcess(job, TRIALS, ["true"], job.path, HANGS_S, HANGS_S)
@@ -42,7 +42,10 @@ def left(folder: Path, leave: Callable[[Path], None]) -> WorkerProcess:
 
 
 def heard(worker: WorkerProcess) -> str:
-    """The error of a worker's end, after all that it left was read; its folder is removed."""
+    """The error with which a worker ends after its files were read, "" for none.
+
+    Its folder is removed.
+    """
     try:
         for _ in range(20_000):
             list(worker.poll())
@@ -56,37 +59,42 @@ def heard(worker: WorkerProcess) -> str:
     raise AssertionError("it is read without an end")
 
 
-def lines(*said: Any) -> Callable[[Path], None]:
-    text = "".join((each if isinstance(each, str) else json.dumps(each)) + "\n" for each in said)
+def lines(*content: Any) -> Callable[[Path], None]:
+    """A function that leaves these lines of observations; those that are no text become JSON."""
+    text = "".join((line if isinstance(line, str) else json.dumps(line)) + "\n" for line in content)
     return lambda folder: (folder / "observations.jsonl").write_text(text) and None
 
 
 def sparse(path: Path, size: int = SPARSE_BYTES) -> None:
+    """Make a file longer by a hole."""
     with path.open("ab") as file:
         file.truncate(size)
 
 
 def capture(size: int, named: int) -> Callable[[Path], None]:
+    """A function that leaves a capture, and an observation that names so many bytes of it."""
     def leave(folder: Path) -> None:
         sparse(folder / "client.pcap", size)
         lines({"trial": "t", "captures": {"client": {"offset": 0, "bytes": named}}})(folder)
     return leave
 
 
-def kept(folder: Path) -> None:
+def leave_large_file(folder: Path) -> None:
     sparse(folder / "rows.csv")
     lines({"trial": "t", "files": {"rows.csv": "rows.csv"}})(folder)
 
 
+# A sound report on a fetch.
 FETCH = {"ok": True, "error": "", "connect_ms": 1.0, "first_byte_ms": 2.0, "total_ms": 3.0,
          "size": 1, "sha256": "0" * 64, "port": 4000, "exit_status": 0, "http_status": 200}
+# What a guest leaves, and words of the refusal, by what is wrong.
 LEFT: dict[str, tuple[Callable[[Path], None], str]] = {
     "a line without an end": (lambda folder: sparse(folder / "observations.jsonl"),
                               f"a line has more than {LINE_BYTES} bytes"),
     "a long line": (lines({"trial": "t", "error": "x" * LINE_BYTES}), "more than|it has"),
     "a large capture": (capture(SPARSE_BYTES, SPARSE_BYTES),
                         "captures.client.bytes is not a whole"),
-    "a large file": (kept, f"more than {FILE_BYTES} bytes"),
+    "a large file": (leave_large_file, f"more than {FILE_BYTES} bytes"),
     "lists in lists": (lines("[" * 100_000), "nested too deep"),
     "lists in an observation": (lines('{"trial": "t", "fetch": ' + "[" * 100_000),
                                 "nested too deep"),
@@ -181,7 +189,7 @@ def test_a_folder_in_the_place_of_the_probe_is_not_taken_for_a_full_disk(tmp_pat
 
 def test_observations_that_wait_take_little_memory(tmp_path: Path,
                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    """Packets may be holes in a file, and each of many observations name the same."""
+    """Packets may be holes in a file, and many observations may name the same hole."""
     monkeypatch.setattr(guests, "MOST_WAITING_BYTES", 10 << 20)
     kernel = tmp_path / "linux"
     told = "".join(json.dumps({"trial": str(number), "captures": {
@@ -224,7 +232,7 @@ def test_only_the_systems_own_words_are_taken_for_a_full_disk(tmp_path: Path) ->
 
 
 def test_anything_that_a_guest_leaves_takes_little_memory(tmp_path: Path) -> None:
-    """The process that reads it reports its own peak."""
+    """Another process reads all of it, and reports its own peak of memory."""
     program = f"""
 import re, sys
 from pathlib import Path
@@ -237,7 +245,7 @@ worker = tests.left(Path({str(tmp_path)!r}) / "capture",
                     tests.capture(most, most))
 (seen,) = worker.poll()
 assert len(seen.client_pcap) == most
-# Not getrusage's: a program that is started begins with its parent's peak.
+# getrusage would not do: it begins with the peak of the parent that started the program.
 print(re.search(r"VmHWM:\\s+(\\d+)", Path("/proc/self/status").read_text()).group(1))
 """
     done = run_program([sys.executable, "-c", program], cwd=tmp_path)
@@ -252,7 +260,7 @@ def _ended(tmp_path: Path) -> Iterator[WorkerProcess]:
     worker.stop()
 
 
-# Whatever is written -----------------------------------------------------------------
+# Any lines that Hypothesis thinks of ---------------------------------------------------
 
 WORDS = st.sampled_from(sorted({
     "trial", "stage", "facts", "reason", "kernel", "sysctls", "captures", "client", "server",
@@ -286,7 +294,7 @@ def test_any_line_is_an_observation_or_refused_in_one_line(said: list[bytes], en
     (job.path / "rows.csv").write_bytes(b"rows")
     (job.path / "client.pcap").write_bytes(b"packets")
     job.lines_path.write_bytes(b"".join(line + b"\n" for line in said))
-    worker = copy(ended)  # one process for all
+    worker = copy(ended)  # no process is started for each example
     worker.job, worker.ready = job, {}
     worker.waiting = {trial["id"]: trial for trial in TRIALS}
     seen = []
@@ -297,16 +305,16 @@ def test_any_line_is_an_observation_or_refused_in_one_line(said: list[bytes], en
         assert str(error) and len(str(error)) < 1200 and str(error).isprintable()
     finally:
         job.remove()
-    for each in seen:
-        json.dumps(each.content, allow_nan=False)
-        observations.read_line(json.dumps(each.content).encode())
-        assert not {"verdict", "ok"} & each.content.keys()
+    for observed in seen:
+        json.dumps(observed.content, allow_nan=False)
+        observations.read_line(json.dumps(observed.content).encode())
+        assert not {"verdict", "ok"} & observed.content.keys()
     assert worker.ready.keys() <= {"kernel", "sysctls"}
 
 
 # A folder that takes no more stops a run ----------------------------------------------
 
-# The worker itself, with a bench that has no network: "tool" fails as a program of ours does.
+# The worker with a bench that has no network. The trial "tool" fails as if a program had ended.
 WORKER = """
 import sys
 from pathlib import Path
@@ -329,7 +337,7 @@ sys.exit(worker.main(Path(sys.argv[1]), Path(sys.argv[2])))
 
 
 def limit(most_bytes: int | None) -> Callable[[], None]:
-    """What sets the largest size of files of a process that is to be started."""
+    """A function that limits the size of files of the process that calls it; None for no limit."""
     def set_limit() -> None:
         if most_bytes is not None:
             resource.setrlimit(resource.RLIMIT_FSIZE, (most_bytes, most_bytes))
@@ -337,7 +345,11 @@ def limit(most_bytes: int | None) -> Callable[[], None]:
 
 
 def worked(tmp_path: Path, most_bytes: int | None, *trials: tuple[str, int]) -> JobFolder:
-    """The folder of a worker that has ended."""
+    """The folder of a worker that has ended.
+
+    most_bytes: of a file, None for no limit. trials: the id of each, and how many characters its
+    observation has.
+    """
     job = JobFolder(tmp_path / "job", [{"kind": "fetch", "id": name, "says": says}
                                        for name, says in trials], {})
     subprocess.run([sys.executable, "-c", WORKER, str(job.path), str(PROJECT)], cwd=PROJECT,
@@ -346,6 +358,7 @@ def worked(tmp_path: Path, most_bytes: int | None, *trials: tuple[str, int]) -> 
 
 
 def said(job: JobFolder) -> list[str]:
+    """The trial, or else the stage, of each line that a worker wrote."""
     lines = map(json.loads, job.new_lines())
     return [str(line.get("trial", line.get("stage"))) for line in lines]
 
@@ -360,7 +373,7 @@ def test_a_worker_with_room_reports_only_its_trials(tmp_path: Path) -> None:
 
 
 def test_an_observation_that_does_not_fit_on_the_disk_is_left_out_whole(tmp_path: Path) -> None:
-    """There is no part of a line and no failed trial, but the reason, in another file."""
+    """There is neither a part of its line nor a failed trial. Another file has the reason."""
     job = worked(tmp_path, 2000, ("one", 1000), ("two", 1500), ("three", 10))
     assert said(job) == ["ready", "one"] and job.torn == b""
     with pytest.raises(StorageError, match=f"^{job.path}: cannot be written: File too large$"):
@@ -384,18 +397,18 @@ def test_an_engine_stops_where_its_worker_could_not_write(tmp_path: Path) -> Non
     with pytest.raises(StorageError, match="File too large"):
         while True:
             seen += process.poll()
-    assert [each.trial_id for each in seen] == ["a"] and list(process.waiting) == ["b"]
+    assert [observed.trial_id for observed in seen] == ["a"] and list(process.waiting) == ["b"]
     process.stop()
 
 
 def test_observations_before_a_workers_failure_come_first(tmp_path: Path) -> None:
-    """Both are in one piece of the file."""
+    """Both are read in one piece of the file."""
     job = JobFolder(tmp_path / "job", [], {})
     job.lines_path.write_text("".join(json.dumps(line) + "\n" for line in (
         {"stage": "ready", "facts": {}}, {"trial": "a"}, {"stage": "failed", "reason": "why"})))
     process = WorkerProcess(job, [{"id": "a"}, {"id": "b"}], ["true"], PROJECT, HANGS_S,
                             HANGS_S)
-    assert [each.trial_id for each in process.poll()] == ["a"]
+    assert [observed.trial_id for observed in process.poll()] == ["a"]
     with pytest.raises(Exception, match="^the worker reports: why$"):
         list(process.poll())
     process.stop()
@@ -413,7 +426,7 @@ def test_the_reserve_is_overwritten_in_place(tmp_path: Path) -> None:
 
 
 def test_files_folders_and_bytes_in_a_guests_folder_are_counted(tmp_path: Path) -> None:
-    """Folders count at any depth, and bytes as they take room on the disk: holes take none."""
+    """Folders count at any depth. Bytes count if they take room on the disk; holes do not."""
     assert not shared_folder.holds_more(tmp_path, 0, 0)
     (tmp_path / "a").write_bytes(bytes(100_000))
     with (tmp_path / "holes").open("wb") as file:
@@ -425,7 +438,7 @@ def test_files_folders_and_bytes_in_a_guests_folder_are_counted(tmp_path: Path) 
     subprocess.run(["mkdir", "-p", str(tmp_path / "/".join(["d"] * 1500))], check=True)
     assert shared_folder.holds_more(tmp_path, 1000, 1 << 40)
     subprocess.run(["rm", "-rf", str(tmp_path / "d")], check=True)
-    deep = "/".join(["d" * 203] * 20)  # beyond what a path from the root may have
+    deep = "/".join(["d" * 203] * 20)  # 4079 characters: a path from the root would be too long
     subprocess.run(["mkdir", "-p", deep], cwd=tmp_path, check=True)
     assert shared_folder.holds_more(tmp_path, 1000, 1 << 40)
     shared_folder.remove_folder(tmp_path)

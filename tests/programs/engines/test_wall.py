@@ -1,4 +1,4 @@
-"""What a build may do behind its wall (vtime/kernel/wall.py), by processes that try it."""
+"""What a build may do and use behind its wall (vtime/kernel/wall.py), by processes that try it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"not confined here: {LACK
 
 
 class Walled:
-    """A folder that is a build's own, with a secret beside it; all belongs to one user."""
+    """A build's folder `own`, with two files outside: `beside` is secret, `read` may be read.
+
+    All belong to the same user, who runs the build.
+    """
 
     def __init__(self, place: Path, user: int) -> None:
         self.own, self.beside, self.read = place / "own", place / "beside", place / "read"
@@ -42,35 +45,43 @@ class Walled:
         self.before = seen(place, self.own)
 
     def run(self, *command: str) -> subprocess.CompletedProcess[str]:
+        """Run a command behind the wall."""
         return run_program([*self.user, *WALL, AROUND, "--write", self.own, "--read", self.read,
                             "--", *command], cwd=self.own)
 
     def attempts(self, *words: str) -> dict[str, list[str]]:
-        """The results of Python expressions behind the wall."""
+        """Evaluate Python expressions behind the wall, as test_confine.attempts does."""
+        # Into a file, since the wall cuts what a build prints.
         done = self.run("sh", "-c", 'exec "$@" >told', "sh", PYTHON, "-I", "-S", "-c", TRY,
-                        json.dumps(words))  # what is printed is cut
+                        json.dumps(words))
         assert done.returncode == 0, done.stdout + done.stderr
         told: dict[str, list[str]] = json.loads((self.own / "told").read_text())
         return told
 
     def is_untouched(self) -> bool:
+        """Whether nothing outside the build's folder has changed."""
         return seen(self.own.parent, self.own) == self.before
 
 
 def seen(folder: Path, but: Path) -> dict[str, object]:
-    """The state of each file in a folder, but for one folder in it and Python's caches."""
-    found: dict[str, object] = {}
+    """The state of each file in a folder, without those in the folder `but` and Python's caches."""
+    states: dict[str, object] = {}
     for path in folder.rglob("*"):
-        if not path.is_relative_to(but) and "__pycache__" not in str(path):
-            of_it = path.lstat()
-            found[str(path)] = (of_it.st_mode, of_it.st_uid) if path.is_dir() else (
-                *of_it[:6], of_it.st_mtime_ns, path.read_bytes() if path.is_file() else b"")
-    return found
+        if path.is_relative_to(but) or "__pycache__" in str(path):
+            continue
+        state = path.lstat()
+        if path.is_dir():
+            states[str(path)] = (state.st_mode, state.st_uid)
+        else:
+            # Mode, inode, device, links and owner; and when it was changed to what.
+            content = path.read_bytes() if path.is_file() else b""
+            states[str(path)] = (*state[:6], state.st_mtime_ns, content)
+    return states
 
 
 @pytest.fixture(params=[os.geteuid(), *([NOBODY] if os.geteuid() == 0 else [])])
 def walled(request: pytest.FixtureRequest) -> Iterator[Walled]:
-    """It belongs to the user who runs the test; root also runs it as another user."""
+    """The user is the one who runs the test; for root also another one."""
     place = Path(tempfile.mkdtemp())
     place.chmod(0o755)
     try:
@@ -134,7 +145,7 @@ def test_a_build_behind_the_wall_is_refused_all_else(walled: Walled) -> None:
             "socket.socket()", "socket.socket(socket.AF_UNIX)", "socket.socket(socket.AF_NETLINK)",
             f"socket.socket(socket.AF_UNIX).connect('{folder}/socket')", "os.setuid(1)",
             "os.chroot('.')", "os.sched_setaffinity(1, [0]) or os.nice(-5)",
-            # What counts as nobody's memory, and what others would wait for.
+            # Memory that counts as nobody's, and locks that others would wait for.
             "socket.socketpair()", "__import__('fcntl').fcntl(os.open('.', os.O_RDONLY), 1026, 4)",
             f"__import__('fcntl').fcntl(os.open({read!r}, os.O_RDONLY), 1024, 0)",
             f"[os.open('/dev/null', os.O_RDONLY) for _ in range({wall.MOST_OPEN})]")
@@ -142,23 +153,23 @@ def test_a_build_behind_the_wall_is_refused_all_else(walled: Walled) -> None:
     assert walled.is_untouched()
 
 
-# mount, umount2, pivot_root, unshare, setns, open_tree, fsopen, mount_setattr; ptrace, reading and
-# writing another process's memory, pidfd_getfd; io_uring, bpf, perf_event_open, userfaultfd;
-# add_key, keyctl; init_module, kexec_load, reboot, syslog, settimeofday, swapon, sethostname;
-# name_to_handle_at, open_by_handle_at, mq_open; shmget, semget, msgget; all of them as x32 numbers,
-# too.
+# The numbers of mount, umount2, pivot_root, unshare, setns, open_tree, fsopen, mount_setattr;
+# ptrace, process_vm_readv, process_vm_writev, pidfd_getfd; io_uring_setup, bpf, perf_event_open,
+# userfaultfd; add_key, keyctl; init_module, kexec_load, reboot, syslog, settimeofday, swapon,
+# sethostname; name_to_handle_at, open_by_handle_at, mq_open; shmget, semget, msgget.
 NUMBERS = (165, 166, 155, 272, 308, 428, 430, 442, 101, 310, 311, 438, 425, 321, 298, 323, 248, 250,
            175, 246, 169, 103, 164, 167, 170, 303, 304, 240, 29, 64, 68)
 
 
 def test_no_system_call_reaches_around_the_wall(walled: Walled) -> None:
+    """Neither does a call by its x32 number, nor clone (56) with a new namespace."""
     x32 = 1 << 30
     words = {called(number + more, -1, 0, 0, 0): number for number in NUMBERS
              for more in (0, x32)} | {
         called(56, flag | 17, 0, 0, 0, 0): flag for flag in (
             0x20000, 0x2000000, 0x4000000, 0x8000000, 0x10000000, 0x20000000, 0x40000000)}
     told = walled.attempts(*words)
-    assert {words[each]: said for each, said in told.items() if said[1] != "(-1, 1)"} == {}
+    assert {words[tried]: said for tried, said in told.items() if said[1] != "(-1, 1)"} == {}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities to lose")
@@ -181,7 +192,7 @@ def test_a_build_inherits_neither_environment_nor_open_files(
 
 
 def test_every_process_of_a_build_ends_with_it(walled: Walled) -> None:
-    """It may have left its group, and the wall itself may be killed."""
+    """It ends even if it has left its process group, and if the wall itself is killed."""
     daemon = "exec 5>alive; trap '' TERM; touch begun; sleep 1000"
     for end in ("exit 3", "sleep 1000"):
         pipe = walled.own / "alive"
@@ -199,7 +210,7 @@ def test_every_process_of_a_build_ends_with_it(walled: Walled) -> None:
             process.kill()
             process.wait(HANGS_S)
         os.set_blocking(alive, True)
-        assert os.read(alive, 1) == b"", "something is left that has it open"
+        assert os.read(alive, 1) == b"", "a process is left that has the pipe open"
         os.close(alive)
         for name in ("alive", "begun"):
             (walled.own / name).unlink()
@@ -248,7 +259,7 @@ def test_a_build_that_takes_too_much_is_ended(monkeypatch: pytest.MonkeyPatch, t
 
 
 def test_a_build_has_a_limit_of_processes(walled: Walled) -> None:
-    """The limit holds between two looks of the watcher; Linux spares root from it."""
+    """The limit holds between two looks of the watcher. Linux does not apply it to root."""
     if not walled.user and os.geteuid() == 0:
         pytest.skip("root is spared")
     done = walled.run(PYTHON, "-c", "import resource; print(*resource.getrlimit(6))")
@@ -264,7 +275,7 @@ def test_a_builds_output_becomes_printable_lines(printed: str, shown: str) -> No
 
 
 def test_a_builds_long_lines_and_long_output_are_cut() -> None:
-    """So a log does not fill the disk."""
+    """So the log of a build does not fill the disk."""
     long = b"".join(wall.printable(iter([b"x" * 50_000, b"y" * 50_000, b"\nshort\n"])))
     assert long.decode() == "x" * wall.MOST_LINE + "…\nshort\n"
     many = [len(lines) for lines in wall.printable(iter([b"line\n" * 10_000] * 2_000))]

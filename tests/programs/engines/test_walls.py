@@ -1,4 +1,7 @@
-"""Which walls are built around a guest, and that nothing of it outlives a run; each call: live."""
+"""A guest gets the walls that the machine can build, and none of its processes outlives a run.
+
+tests/live tries each system call from inside.
+"""
 
 from __future__ import annotations
 
@@ -21,7 +24,8 @@ from vtime import confine, uml
 from vtime.console import EngineError
 
 TRIAL = {"id": "t", "kind": "fetch", "network": {}}
-# In place of a kernel: leaves what wants to stay, out of its session and of its group where it can.
+# A program in the place of a kernel. It starts processes that want to stay: in another session, in
+# another group, and in its own.
 LEAVING = f"""#!{sys.executable} -IS
 import os, signal, sys, time
 for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP):
@@ -43,20 +47,22 @@ if SLEEPS:
 
 @pytest.fixture(autouse=True)
 def tried_anew() -> Iterator[None]:
+    """Each test tries again which namespaces this machine has."""
     uml.namespaces.cache_clear()
     yield
     uml.namespaces.cache_clear()
 
 
 def kernel(folder: Path, sleeps: bool) -> Path:
-    made = folder / "linux"
-    made.write_text(LEAVING.replace("SLEEPS", str(sleeps)))
-    made.chmod(0o755)
-    return made
+    """The program LEAVING. sleeps: whether it goes on when it has started its processes."""
+    path = folder / "linux"
+    path.write_text(LEAVING.replace("SLEEPS", str(sleeps)))
+    path.chmod(0o755)
+    return path
 
 
 def wait_until_gone(folder: Path) -> None:
-    """All processes in a folder end, as those of a group that was killed do."""
+    """Wait until no process runs in a folder."""
     wait_until(lambda: not processes_with(str(folder)), f"the end of what runs in {folder}")
 
 
@@ -64,7 +70,7 @@ def wait_until_gone(folder: Path) -> None:
 @pytest.mark.parametrize("around", [None, ()])
 def test_every_process_of_a_guest_ends_with_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                around: tuple[str, ...] | None) -> None:
-    """This holds in namespaces and without them: it cannot leave its process group."""
+    """It does so in namespaces and without them, since it cannot leave its process group."""
     if around is not None:
         monkeypatch.setattr(uml, "namespaces", lambda: around)
     with pytest.raises(EngineError, match="status 0"):
@@ -86,7 +92,7 @@ def test_every_process_of_a_guest_ends_when_the_engine_is_killed(tmp_path: Path)
 
 
 def test_a_guest_that_begins_after_its_engine_was_killed_ends_at_once(tmp_path: Path) -> None:
-    """Its parent is another process by then: a shell between them stands for that."""
+    """The parent that it was started for is not its parent any more, as with the shell here."""
     begun = tmp_path / "begun"
     run_program(["sh", "-c", '"$@"; true', "sh", *uml.ending_with_us(["touch", str(begun)])])
     assert not begun.exists()
@@ -125,7 +131,7 @@ def test_a_kernel_from_elsewhere_leaves_no_process_when_it_is_tried(tmp_path: Pa
 def test_a_machine_without_some_namespaces_gets_the_others(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch, refused: str,
         stand: tuple[str, ...]) -> None:
-    """A container or the kernel's settings may refuse them; run.json has the others."""
+    """A container or the kernel's settings may refuse some. run.json names the others."""
     script = tmp_path / "unshare"
     script.write_text(f'#!/bin/sh\nfor word; do [ "$word" = {refused} ] && exit 1; done; exit 0\n')
     script.chmod(0o755)

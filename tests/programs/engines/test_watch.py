@@ -1,6 +1,6 @@
 """A guest that takes more of the machine than it needs is ended with the reason.
 
-Hostile kernels stand in for a guest's: programs that behave badly behind its walls.
+Programs that behave badly stand in the place of a guest's kernel, behind the same walls.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def mapped():
 
 """
 MEMORY = "it took [0-9]+ MB of memory, and needs [0-9]+ MB at most"
-# What a kernel does for ever: in one process, in many, in files.
+# What a hostile kernel does, in Python, and a pattern of the reason with which it is ended.
 WAYS = {
     "allocate": ("held = []\nfor _ in range(12):\n    if os.fork() == 0:\n"
                  "        held.append(b'x' * (100 * MB))\n        time.sleep(999)\n"
@@ -65,18 +65,20 @@ WAYS = {
 
 
 def kernel(folder: Path, does: str) -> Path:
-    made = folder / "linux"
-    made.write_text(BEGINNING + does)
-    made.chmod(0o755)
-    return made
+    """A program that does this, in Python, in the place of a kernel."""
+    path = folder / "linux"
+    path.write_text(BEGINNING + does)
+    path.chmod(0o755)
+    return path
 
 
 def run_command(tmp_path: Path, does: str, memory_mb: int = 64) -> None:
-    made = kernel(tmp_path, does)
+    """Run a command in a guest whose kernel does this."""
+    program = kernel(tmp_path, does)
     for name in ("folder", "into"):
         (tmp_path / name).mkdir()
     request = vtime.CommandRequest(["true"], tmp_path / "folder", memory_mb=memory_mb)
-    vtime.run(request, tmp_path / "into", kernel=made)
+    vtime.run(request, tmp_path / "into", kernel=program)
 
 
 @pytest.mark.parametrize("around", [None, ()], ids=["namespaces", "none"])
@@ -127,7 +129,7 @@ def test_the_watchers_status_is_the_guests(does: str, status: int, tmp_path: Pat
 
 
 def test_a_guests_file_has_a_limit_of_size(tmp_path: Path) -> None:
-    """A size is only the guest's claim: what reads such a file counts bytes."""
+    """A hole counts for the size of a file. So whoever reads the file has to count its bytes."""
     done = subprocess.run([*uml.confining(), str(kernel(
         tmp_path, f"open('file', 'wb').truncate({watch.MOST_FILE})\n"
         "open('memory', 'wb').truncate(512 * MB)\n"
@@ -137,7 +139,7 @@ def test_a_guests_file_has_a_limit_of_size(tmp_path: Path) -> None:
 
 
 def test_only_processes_that_the_guest_started_are_watched(tmp_path: Path) -> None:
-    """This includes orphans, and holds where the kernel does not list children."""
+    """Orphans are among them, also where the kernel does not list children."""
     leaving_an_orphan = kernel(tmp_path, "if os.fork() == 0:\n    if os.fork() == 0:\n"
                                "        open('left', 'w').close()\n"
                                "        time.sleep(999)\n    os._exit(0)\n"

@@ -1,4 +1,4 @@
-"""Programs of hosts as processes of this machine: what they are asked for, and what they report."""
+"""Runs the programs of hosts as processes of this machine: sends them lines and reads reports."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Program:
         self.process = subprocess.Popen(
             [*prefix, sys.executable, "-m", *words], cwd=PROJECT, stdin=subprocess.PIPE,
             stdout=subprocess.PIPE)
-        self.said = b""
+        self.said = b""  # what was read after the last whole line
 
     def line(self) -> dict[str, Any]:
         """The next line that it reports."""
@@ -34,11 +34,12 @@ class Program:
             assert more, "it has ended"
             self.said += more
         line, _, self.said = self.said.partition(b"\n")
-        told = json.loads(line)
-        assert isinstance(told, dict)
-        return told
+        report = json.loads(line)
+        assert isinstance(report, dict)
+        return report
 
     def ask(self, line: dict[str, Any]) -> None:
+        """Send the program a line."""
         assert self.process.stdin is not None
         self.process.stdin.write(json.dumps(line).encode() + b"\n")
         self.process.stdin.flush()
@@ -58,6 +59,8 @@ class Program:
 
 @contextmanager
 def running(*words: str, prefix: tuple[str, ...] = ()) -> Iterator[Program]:
+    """A module that runs with arguments, and ends with the block. prefix: a program that starts it.
+    """
     program = Program(words, prefix)
     try:
         yield program
@@ -70,21 +73,25 @@ def connect(port: int, address: str = "127.0.0.1") -> socket.socket:
 
 
 def wait_until_server_waits(client: socket.socket) -> None:
-    """Until bytes lie at the server, since its client, who reads none, has a full window."""
+    """Wait until bytes are queued at the server, since the client reads nothing.
+
+    Its window is full then.
+    """
     (_, ours), (_, theirs) = client.getsockname(), client.getpeername()
 
     def queued_bytes() -> int:
         for line in Path("/proc/net/tcp").read_text(encoding="ascii").splitlines()[1:]:
             _, local, remote, _, queues, *_ = line.split()
-            if (int(local.partition(":")[2], 16), int(remote.partition(":")[2], 16)) == (theirs,
-                                                                                         ours):
+            ports = [int(address.partition(":")[2], 16) for address in (local, remote)]
+            if ports == [theirs, ours]:
                 return int(queues.partition(":")[0], 16)
         return 0
+
     wait_until(queued_bytes, "a full window")
 
 
 def received(client: socket.socket, size: int) -> bytes:
-    """So many bytes, or fewer where the connection ends before."""
+    """The next bytes of a connection: `size` of them, or fewer if it ends before."""
     got = b""
     while len(got) < size and (more := client.recv(size - len(got))):
         got += more

@@ -1,4 +1,7 @@
-"""Chromium's clock on a machine of real time. In a guest it is tested by tests/live."""
+"""The library of Chromium's clock leaves a machine of real time its clock.
+
+tests/live tests it in a guest.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers and ports of Chromium's network process, in processes that are called like it."""
+"""Random numbers and ports of Chromium's network process, in programs with the same argument."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from firstflight.testbed import fork_server
 from firstflight.testbed.messages import BROWSER_RANDOM
 
 NETWORK = "--utility-sub-type=network.mojom.NetworkService"
+# Prints random numbers: 48 bytes, as many as a seed has, by the library and by the system call;
+# then other sizes, of which no seed is.
 DRAWING = """
 import ctypes, os, threading
 libc = ctypes.CDLL(None)
@@ -26,6 +28,7 @@ assert libc.syscall(3, 12345) == -1 and ctypes.get_errno() in (0, 9)
 """
 
 
+# Prints the local ports of six TCP connections and of a datagram socket, and an errno.
 CONNECTING = """
 import socket
 ends = [socket.create_server(("127.0.0.1", 0)) for _ in range(2)]
@@ -48,6 +51,7 @@ except OSError as error:
 
 
 def drawn(*words: str, program: str = DRAWING) -> list[str]:
+    """What a program prints that is started with these arguments and the library."""
     library = fork_server.libraries().get(BROWSER_RANDOM)
     if library is None:
         pytest.skip("no compiler")
@@ -60,7 +64,7 @@ def drawn(*words: str, program: str = DRAWING) -> list[str]:
 def test_the_seeds_of_the_network_process_are_the_same_each_time() -> None:
     one, other = drawn(NETWORK), drawn(NETWORK)
     assert one[:2] == other[:2] and one[0] != one[1]
-    assert one[2] != other[2] and one[3] != other[3], "only seeds are"
+    assert one[2] != other[2] and one[3] != other[3], "numbers of other sizes are no seeds"
 
 
 def test_other_processes_of_the_browser_draw_from_the_kernel() -> None:
@@ -73,4 +77,4 @@ def test_connections_of_the_network_process_have_ports_from_1024_on() -> None:
     assert ports == sorted(set(ports)) and 1024 <= ports[0] and ports[-1] < 2048, ports
     assert datagram > 2048 and error == errno.EISCONN
     *others, _, _ = map(int, drawn("--type=renderer", program=CONNECTING))
-    assert min(others) > 2048, "other processes have the kernel's"
+    assert min(others) > 2048, "the kernel gives other processes their ports"

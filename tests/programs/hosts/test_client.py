@@ -1,4 +1,4 @@
-"""The fetching client before it fetches, and servers that misbehaving clients do not harm."""
+"""The fetching client refuses wrong requests, and misbehaving clients do not harm a server."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.running import HANGS_S, wait_until
 @pytest.mark.parametrize(("program", "library"), [
     ("curl", "/libcurl.so.4"), ("libcurl", "/pycurl."), ("wget", "")])
 def test_a_clients_library_is_loaded_before_it_fetches(program: str, library: str) -> None:
-    """A guest forgets a file that nobody has open."""
+    """A guest would have to read it again, since it forgets a file that nobody has open."""
     with subprocess.Popen([sys.executable, "-S", "-E", "-m", "client"], cwd=PROJECT, text=True,
                           stdin=subprocess.PIPE, stdout=subprocess.PIPE) as started:
         assert started.stdin and started.stdout
@@ -30,8 +30,8 @@ def test_a_clients_library_is_loaded_before_it_fetches(program: str, library: st
             started.stdin.write(json.dumps(request) + "\n")
             started.stdin.flush()
             assert json.loads(started.stdout.readline()) == {"loaded": request["load"]}
-            there = [name for name in ("/libcurl.so.4", "/pycurl.") if name in mapped.read_text()]
-            assert there == ([library] if library and request["load"] == program else [])
+            loaded = [name for name in ("/libcurl.so.4", "/pycurl.") if name in mapped.read_text()]
+            assert loaded == ([library] if library and request["load"] == program else [])
         started.stdin.close()
     assert started.returncode == 0
 
@@ -49,11 +49,11 @@ def test_a_clients_library_is_loaded_before_it_fetches(program: str, library: st
     ('{"program": "curl", "urls": ["x"], "deadline_s": 0}', '"deadline_s" has to be above 0'),
     ('{"program": "crul", "urls": ["x"], "deadline_s": 9}', "'crul', and has to be curl or")])
 def test_a_wrong_request_is_answered_in_one_line(line: str, words: str) -> None:
-    told = subprocess.run([sys.executable, "-S", "-E", "-m", "client"], cwd=PROJECT, text=True,
+    done = subprocess.run([sys.executable, "-S", "-E", "-m", "client"], cwd=PROJECT, text=True,
                           input=f"{line}\n", capture_output=True, timeout=HANGS_S, check=False)
-    assert told.returncode == 2 and not told.stdout
-    assert told.stderr.startswith("client.py: ") and told.stderr.count("\n") == 1
-    assert words in told.stderr
+    assert done.returncode == 2 and not done.stdout
+    assert done.stderr.startswith("client.py: ") and done.stderr.count("\n") == 1
+    assert words in done.stderr
 
 
 @pytest.mark.parametrize(("flags", "status", "words"), [
@@ -63,10 +63,10 @@ def test_a_wrong_request_is_answered_in_one_line(line: str, words: str) -> None:
     (("--address", "192.0.2.1", "--port", "0"), 1, "server.py: 192.0.2.1:0: Cannot assign")])
 def test_a_server_that_cannot_listen_names_its_address_or_port(flags: tuple[str, ...], status: int,
                                                                words: str) -> None:
-    told = subprocess.run([sys.executable, "server.py", *flags], cwd=PROJECT, text=True,
+    done = subprocess.run([sys.executable, "server.py", *flags], cwd=PROJECT, text=True,
                           capture_output=True, timeout=HANGS_S, check=False)
-    assert (told.returncode, told.stdout) == (status, "")
-    assert words in told.stderr and "Traceback" not in told.stderr
+    assert (done.returncode, done.stdout) == (status, "")
+    assert words in done.stderr and "Traceback" not in done.stderr
 
 
 def test_a_wget_is_ended_at_its_deadline(tmp_path: Path) -> None:
@@ -88,33 +88,33 @@ def test_a_refused_wget_reports_a_network_failure(tmp_path: Path) -> None:
 
 def test_curls_report_without_certificates_is_read(tmp_path: Path,
                                                    monkeypatch: pytest.MonkeyPatch) -> None:
-    """curl 8.14 writes it so where a chain with ML-DSA is too long for it: it is not JSON."""
+    """curl 8.14 writes this line if a chain with ML-DSA is too long for it. It is not JSON."""
     line = (b'{"certs":,"time_connect":0.1,"time_appconnect":0,"time_starttransfer":0.2,'
             b'"time_total":0.3,"local_port":5,"exitcode":0,"http_code":200}\n')
     monkeypatch.setattr(http_client.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess(
         [], 0, stdout=line, stderr=b""))
-    (told,) = http_client.fetch_with_curl(["https://10.0.0.2/1"], 1.0, tmp_path)
-    assert told["ok"] and told["total_ms"] == 300
+    (fetch,) = http_client.fetch_with_curl(["https://10.0.0.2/1"], 1.0, tmp_path)
+    assert fetch["ok"] and fetch["total_ms"] == 300
 
 
 def test_a_client_that_never_connected_has_no_port(tmp_path: Path) -> None:
     """curl 8.14 reports −1 then, which is no port."""
     row = {"time_connect": 0, "time_appconnect": 0, "time_starttransfer": 0, "time_total": 3.1,
            "local_port": -1, "exitcode": 7, "http_code": 0, "errormsg": "Could not connect"}
-    told = http_client.curl_answer(row, tmp_path / "body")
-    assert (told["ok"], told["port"], told["error"]) == (False, 0, "curl 7: Could not connect")
+    fetch = http_client.curl_answer(row, tmp_path / "body")
+    assert (fetch["ok"], fetch["port"], fetch["error"]) == (False, 0, "curl 7: Could not connect")
 
 
 # The servers as processes -------------------------------------------------------------
 
-FILES = 40  # that a server may have open here: 8 connections
+FILES = 40  # that a server may have open in these tests, which is enough for 8 connections
 REQUEST = b"GET /9 HTTP/1.1\r\n\r\n"
 Start = Callable[..., tuple[Program, dict[str, Any]]]
 
 
 @pytest.fixture
 def start() -> Iterator[Start]:
-    """What starts a server on a free port, and returns it with its first line."""
+    """A function that starts a server on a free port, and returns it with its first line."""
     started: list[Program] = []
 
     def run(*words: str) -> tuple[Program, dict[str, Any]]:
@@ -131,7 +131,7 @@ def connect(said: dict[str, Any], address: str = "127.0.0.1") -> socket.socket:
 
 
 def answer(client: socket.socket) -> bytes:
-    """What arrives up to the end of the head or the stream; nothing where it was reset."""
+    """What arrives up to the end of the head or of the stream; b"" if the stream was reset."""
     got = b""
     try:
         while b"\r\n\r\n" not in got:
@@ -169,14 +169,14 @@ def test_a_request_that_is_too_long_ends_its_connection_only(start: Start) -> No
 
 
 def test_an_unfinished_request_is_ended_at_the_deadline(start: Start) -> None:
-    for deadline_s in ("0.5", "5", "50"):  # longer where a busy machine had not asked by then
+    for deadline_s in ("0.5", "5", "50"):  # longer if a busy machine's client was too late
         _, said = start("server", "--deadline", deadline_s)
         with connect(said) as slow, connect(said) as kept:
             slow.sendall(REQUEST[:-1])
             kept.sendall(REQUEST)
             if answer(kept).startswith(b"HTTP/1.1 200 OK"):
                 assert answer(slow) == b""
-                kept.sendall(REQUEST)  # which was silent for as long, between two requests
+                kept.sendall(REQUEST)  # a pause as long between two requests is allowed
                 assert answer(kept)
                 return
     pytest.fail("no request was answered")
@@ -185,7 +185,7 @@ def test_an_unfinished_request_is_ended_at_the_deadline(start: Start) -> None:
 def test_silent_connections_are_closed_for_others(start: Start) -> None:
     program, said = start("server", "--deadline", "0.2")
     silent = [connect(said) for _ in range(FILES)]
-    wait_until(lambda: answers(said, REQUEST), "room after their deadline")
+    wait_until(lambda: answers(said, REQUEST), "room for others, after the deadline")
     assert program.process.poll() is None
     for connection in silent:
         connection.close()
@@ -198,7 +198,7 @@ def test_the_load_server_closes_connections_beyond_its_limit_and_goes_on(start: 
     for connection in connections:
         connection.close()
     wait_until(lambda: answers(said, b"GET /9?id=1 HTTP/1.1\r\n\r\n"),
-               "room, after those that have ended")
+               "room for others, after those connections have ended")
     assert program.process.poll() is None
 
 

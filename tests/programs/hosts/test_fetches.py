@@ -1,4 +1,7 @@
-"""client.py's three programs, and curl linked once, against server.py on this machine."""
+"""client.py fetches from server.py on this machine: with curl, curl linked once, libcurl and wget.
+
+Curl linked once is a process that has loaded curl and forks for each fetch.
+"""
 
 from __future__ import annotations
 
@@ -27,7 +30,7 @@ from tests.running import HANGS_S
 SIZE = 70_000
 DIGEST = hashlib.sha256(body_of(SIZE)).hexdigest()
 FORKED = "curl, linked once"
-# A kernel whose random numbers are all the same.
+# A library in which getrandom always gives the same bytes, as if a kernel did.
 CONSTANT = """
 #include <string.h>
 #include <sys/random.h>
@@ -48,7 +51,10 @@ def _server() -> Iterator[tuple[Program, str]]:
 
 
 def fetched(folder: Path, program: str, *urls: str, **more: Any) -> list[dict[str, Any]]:
-    """The answers; nothing is left in the folder."""
+    """The client's answers on fetches of these URLs; it leaves nothing in the folder.
+
+    more: other keys of the request.
+    """
     request = {"program": program.partition(",")[0], "urls": list(urls), "deadline_s": HANGS_S,
                **more}
     if program == FORKED:
@@ -64,6 +70,7 @@ def fetched(folder: Path, program: str, *urls: str, **more: Any) -> list[dict[st
 
 @contextmanager
 def linked_once(folder: Path) -> Iterator[http_client.ForkServer]:
+    """The server of curl, which forks for each command."""
     library = fork_server.library()
     assert library is not None
     server = http_client.ForkServer([str(library)], folder)
@@ -78,12 +85,13 @@ def linked_once(folder: Path) -> Iterator[http_client.ForkServer]:
 
 
 def responses(program: Program, mark: Path, count: int) -> list[dict[str, Any]]:
-    """The server's reports on responses to paths that end with a mark."""
-    told: list[dict[str, Any]] = []
-    while len(told) < count:
+    """The server's next reports on responses to paths that end with the name of `mark`."""
+    reports: list[dict[str, Any]] = []
+    while len(reports) < count:
         line = program.line()
-        told += [line] if str(line.get("path")).endswith(f"?for={mark.name}") else []
-    return told
+        if str(line.get("path")).endswith(f"?for={mark.name}"):
+            reports.append(line)
+    return reports
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
@@ -111,7 +119,7 @@ def test_several_fetches_share_a_connection(tmp_path: Path, server: tuple[Progra
     told = responses(server[0], tmp_path, 3)
     assert len({response["connection"] for response in told}) == 1
     assert [response["body_bytes"] for response in told] == [10, 2000, 30]
-    if program == "wget":  # which tells of all together
+    if program == "wget":  # which reports on all of them together
         assert [answer["size"] for answer in answers] == [2040]
     else:
         assert [answer["size"] for answer in answers] == [10, 2000, 30]
@@ -122,7 +130,7 @@ def test_several_fetches_share_a_connection(tmp_path: Path, server: tuple[Progra
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_every_client_sends_the_same_request(tmp_path: Path, server: tuple[Program, str],
                                              program: str) -> None:
-    """A single fetch has a connection of its own, which ends with it."""
+    """It is the request of a single fetch, whose connection is closed after it."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         port = listener.getsockname()[1]
         listener.settimeout(HANGS_S)
@@ -173,7 +181,7 @@ def test_a_fetch_where_nobody_listens_fails_with_the_reason(tmp_path: Path, prog
     ("curl", "curl 28: "), ("libcurl", "curl 28: "), ("wget", "wget did not finish in ")])
 def test_a_deadline_ends_a_fetch(tmp_path: Path, server: tuple[Program, str], program: str,
                                  error: str) -> None:
-    for deadline_s in (0.5, 5.0, 50.0):  # longer where the first bytes had not come by then
+    for deadline_s in (0.5, 5.0, 50.0):  # longer if a busy machine's first bytes came too late
         answer = http_client.answer_request({
             "program": program, "deadline_s": deadline_s,
             "urls": [f"{server[1]}/9000?burst=100&gap_ms=600000"]}, tmp_path)["fetches"][0]
@@ -210,7 +218,7 @@ def test_every_fetch_of_a_missing_program_has_an_error(
 
 
 def test_curl_linked_once_answers_as_curl(tmp_path: Path) -> None:
-    """Output, errors and status are the same, also for a long command line and a signal."""
+    """Output, errors and status are the same, also for a long command line and after a signal."""
     with linked_once(tmp_path) as server:
         for command in (["curl", "--version"], ["curl", "--no-such-flag"],
                         ["curl", "-q", f"file://{tmp_path}/none"],
@@ -222,6 +230,7 @@ def test_curl_linked_once_answers_as_curl(tmp_path: Path) -> None:
             def kill() -> None:
                 with silent.accept()[0]:
                     subprocess.run(["pkill", "-KILL", "-P", str(server.process.pid)], check=True)
+
             threading.Thread(target=kill).start()
             url = f"http://127.0.0.1:{silent.getsockname()[1]}/"
             assert server.run(["curl", url]).returncode == -signal.SIGKILL
@@ -240,19 +249,19 @@ def test_a_killed_server_of_curl_gives_an_error(tmp_path: Path) -> None:
 
 
 def test_curl_linked_once_draws_from_the_kernel(tmp_path: Path) -> None:
-    """So a trial's seed decides what the server signs, and with it the signature's length."""
+    """So the seed of a trial decides what the server signs, and how long the signature is."""
     source, constant = tmp_path / "constant.c", tmp_path / "constant.so"
     source.write_text(CONSTANT)
     subprocess.run([*fork_server.COMPILE, "-o", constant, source], check=True)
     libraries = fork_server.libraries()
-    own = [str(constant), str(libraries[FORK_SERVER])]
-    kernels = [*own, str(libraries[KERNEL_RANDOM])]
-    assert len({hello_of_curl(kernels, tmp_path) for _ in range(3)}) == 1
-    assert len({hello_of_curl(own, tmp_path) for _ in range(3)}) == 3
+    without = [str(constant), str(libraries[FORK_SERVER])]
+    with_kernels_random = [*without, str(libraries[KERNEL_RANDOM])]
+    assert len({hello_of_curl(with_kernels_random, tmp_path) for _ in range(3)}) == 1
+    assert len({hello_of_curl(without, tmp_path) for _ in range(3)}) == 3
 
 
 def hello_of_curl(preload: list[str], folder: Path) -> bytes:
-    """The first message of TLS, which has random numbers."""
+    """curl's first message of TLS, which has random numbers. preload: libraries that it loads."""
     server = http_client.ForkServer(preload, folder)
     with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor() as pool:
         port = listener.getsockname()[1]
@@ -267,7 +276,7 @@ def hello_of_curl(preload: list[str], folder: Path) -> bytes:
 @pytest.mark.parametrize("curl", ["#!/bin/sh\nexec /usr/bin/curl \"$@\"\n", "#!/bin/sh\nexit 0\n"])
 def test_a_wrapper_of_curl_is_started_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
                                                curl: str) -> None:
-    """As curl itself it would run without the wrapper's flags."""
+    """Curl linked once would run without the flags that a wrapper adds."""
     (tmp_path / "curl").write_text(curl)
     (tmp_path / "curl").chmod(0o700)
     monkeypatch.setitem(http_client.ENVIRONMENT, "PATH", str(tmp_path))
@@ -279,7 +288,7 @@ def test_a_wrapper_of_curl_is_started_as_it_is(tmp_path: Path, monkeypatch: pyte
 
 def test_the_library_of_curl_is_compiled_once_and_left_out_on_failure(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without a compiler, or where it fails, there is none and nothing is left."""
+    """Without a compiler, or if it fails, there is no library and no file is left."""
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     monkeypatch.delenv("SUDO_USER", raising=False)
     with monkeypatch.context() as patch:
@@ -307,7 +316,7 @@ def test_a_think_time_counts_for_no_fetch(tmp_path: Path, server: tuple[Program,
     answers = fetched(tmp_path, "libcurl", url, url, url, think_s=[0, 0, 0.3], window_bytes=20_000)
     ended = time.monotonic()
     assert ended - began > 0.3 and [answer["sha256"] for answer in answers] == [DIGEST] * 3
-    # A later fetch counts from its own beginning, not from when it thought.
+    # The time of a later fetch begins after its think time.
     assert all(answer["ok"] for answer in answers)
     assert answers[2]["total_ms"] <= (ended - woke[2]) * 1000
     assert len({response["connection"] for response in responses(server[0], tmp_path, 3)}) == 1
@@ -332,7 +341,7 @@ def test_curls_library_uploads_and_reports_its_socket(server: tuple[Program, str
 
 
 def test_a_narrow_window_is_advertised_to_the_server(tmp_path: Path) -> None:
-    """The first acknowledgement has it: the server looks at what it may send."""
+    """The client's first acknowledgement has it, so the server sees how much it may send."""
     windows: dict[int, int] = {}
     for window_bytes in (0, 30_000):
         with socket.create_server(("127.0.0.1", 0)) as listener:

@@ -1,4 +1,4 @@
-"""The load generator and its server on this machine: what they record of each connection."""
+"""The load generator and its server record each connection, here on this machine."""
 
 from __future__ import annotations
 
@@ -25,16 +25,18 @@ from tests.programs.hosts.running import (Program, connect, received, running,
                                           wait_until_server_waits)
 from tests.running import HANGS_S
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"
+HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"  # of a response
 
 
 def rows(path: Path) -> list[dict[str, str]]:
+    """The records of a file."""
     with path.open(newline="") as file:
         return list(csv.DictReader(file))
 
 
 @contextmanager
 def load_server_at(path: Path) -> Iterator[tuple[Program, int]]:
+    """A load server and its port. path: the file of its records."""
     with running("firstflight.testbed.hosts.load_server", str(path), "--port", "0") as program:
         said = program.line()
         assert said["event"] == "listening"
@@ -60,7 +62,7 @@ def test_the_load_server_records_every_connection(tmp_path: Path) -> None:
             window = TcpInfo.of_socket(client).congestion_window
             client.sendall(b"GET /9000?id=one HTTP/1.1\r\nHost: it\r\n\r\n")
             assert received(client, len(HEAD % 9000) + 9000) == HEAD % 9000 + body_of(9000)
-            client.sendall(b"GET /5?id=again HTTP/1.1\r\n\r\n")  # one response a connection
+            client.sendall(b"GET /5?id=again HTTP/1.1\r\n\r\n")  # is not answered: one a connection
         with connect(port) as client:
             client.sendall(b"GET /5 HTTP/1.1\r\n\r\n")
             assert client.recv(1) == b""
@@ -84,8 +86,8 @@ def test_the_load_server_records_every_connection(tmp_path: Path) -> None:
     assert (one["sent_bytes"], one["retransmitted_bytes"]) == (str(9000 + len(HEAD % 9000)), "0")
     assert 0 < float(one["min_rtt_ms"]) < (time.monotonic() - began) * 1000
     assert int(one["first_flight"]) <= 1
-    large_bytes = (int(found["large"][name]) for name in ("sent_bytes", "retransmitted_bytes"))
-    assert next(large_bytes) - next(large_bytes) == whole
+    sent, again = (int(found["large"][name]) for name in ("sent_bytes", "retransmitted_bytes"))
+    assert sent - again == whole
 
 
 @pytest.mark.parametrize("request_bytes, requested", [
@@ -111,13 +113,14 @@ def test_a_file_of_records_has_one_header(tmp_path: Path, module: Any) -> None:
 # The generator -----------------------------------------------------------------------
 
 def task(path: Path, port: int, **more: Any) -> dict[str, Any]:
+    """A task of the generator: 12 arrivals on average. path: the file of its records."""
     return {"servers": ["127.0.0.1"], "port": port, "name": "c", "seed": 7,
             "arrivals_per_s": 60.0, "connections": 1, "sizes": [[1.0, 4000]],
             "start_s": time.monotonic() + 0.02, "duration_s": 0.2, "file": str(path), **more}
 
 
 def generated(path: Path, port: int, **more: Any) -> list[dict[str, str]]:
-    """The records of one task, of a generator in this process."""
+    """The records of one task, by a generator in this process."""
     requested = load_client.Task(**task(path, port, **more))
     loop = load_client.asyncio.SelectorEventLoop(load_client.ExactSelector())
     try:
@@ -129,7 +132,7 @@ def generated(path: Path, port: int, **more: Any) -> list[dict[str, str]]:
 
 
 def drawn(seed: int, rate: float, duration_s: float, connections: int = 1) -> list[str]:
-    """When connections are due, by the seed: exponential gaps, whole microseconds."""
+    """When connections are due by the seed, in seconds: after exponential gaps, in whole µs."""
     draw, at, due = random.Random(seed), 0.0, []
     while (at := at + draw.expovariate(rate)) < duration_s:
         due += [f"{int(at * 1e6) / 1e6:.6f}"] * connections
@@ -139,7 +142,7 @@ def drawn(seed: int, rate: float, duration_s: float, connections: int = 1) -> li
 
 
 def test_arrivals_are_those_of_the_seed_and_every_connection_is_recorded(tmp_path: Path) -> None:
-    for duration_s in (0.2, 2.0, 20.0):  # longer where a busy machine ends none by then
+    for duration_s in (0.2, 2.0, 20.0):  # longer if a busy machine has ended none by then
         path, server_path = (tmp_path / f"{name}-{duration_s}" for name in ("client", "server"))
         with load_server_at(server_path) as (program, port):
             found = generated(path, port, servers=["127.0.0.1", "127.0.0.1"], connections=2,
@@ -160,21 +163,23 @@ def test_arrivals_are_those_of_the_seed_and_every_connection_is_recorded(tmp_pat
         assert row["asked_bytes"] == "4000"
 
 
-Answer = Callable[[socket.socket], None]
+Answer = Callable[[socket.socket], None]  # answers a request on a connection
 
 
-def refuse(accepted: socket.socket) -> None:
+def reset(accepted: socket.socket) -> None:
     accepted.recv(4096)
     accepted.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, load_client._NO_LINGER)
 
 
 def cut(accepted: socket.socket) -> None:
+    """100 of 4000 bytes, and the end."""
     accepted.recv(4096)
     accepted.sendall(HEAD % 4000 + b"x" * 100)
     accepted.shutdown(socket.SHUT_WR)
 
 
 def in_pieces(accepted: socket.socket) -> None:
+    """The head in two pieces, the second with some of the body, and then the rest."""
     accepted.recv(4096)
     for piece in ((HEAD % 4000)[:20], (HEAD % 4000)[20:] + b"x" * 100, b"x" * 3900):
         accepted.sendall(piece)
@@ -182,7 +187,7 @@ def in_pieces(accepted: socket.socket) -> None:
 
 
 @pytest.mark.parametrize("how, end, error", [
-    (refuse, "failed", os.strerror(errno.ECONNRESET)),
+    (reset, "failed", os.strerror(errno.ECONNRESET)),
     (cut, "failed", "closed before the response was whole"), (in_pieces, "ok", "")])
 def test_a_generator_records_how_each_response_ended(tmp_path: Path, how: Answer, end: str,
                                                      error: str) -> None:
@@ -191,10 +196,11 @@ def test_a_generator_records_how_each_response_ended(tmp_path: Path, how: Answer
             accepted, _ = listener.accept()
             with accepted:
                 how(accepted)
-        for slower in (1, 10, 100):  # time for a busy machine
+        for slower in (1, 10, 100):  # more time, if a busy machine was too late
             thread = threading.Thread(target=serve)
             thread.start()
-            # By this seed one arrival at 0.017 s, times slower, and the second at 1.838 s.
+            # This seed's first arrival is at 0.017 s and its second at 1.838 s, each times
+            # `slower`.
             (row,) = generated(tmp_path / f"{slower}.csv", listener.getsockname()[1], seed=946,
                                arrivals_per_s=2.0 / slower, duration_s=1.5 * slower)
             thread.join()
@@ -210,9 +216,9 @@ def test_connections_without_a_listener_fail_and_without_an_answer_stay_open(
         taken.bind(("127.0.0.1", 0))
         found = generated(tmp_path / "client.csv", taken.getsockname()[1])
         assert {(row["end"], row["error"], row["connect_ms"], row["got_bytes"])
-                for row in found} - {("open", "", "", "0")} == {  # the last ones on a busy machine
+                for row in found} - {("open", "", "", "0")} == {  # the last, on a busy machine
             ("failed", os.strerror(errno.ECONNREFUSED), "", "0")}
-        taken.listen()  # takes connections, and nothing more
+        taken.listen()  # connections are accepted, and nobody answers
         found = generated(tmp_path / "client.csv", taken.getsockname()[1], duration_s=0.05)
     assert {(row["end"], row["error"], row["total_ms"]) for row in found} == {("open", "", "")}
 

@@ -1,4 +1,4 @@
-"""server.py on this machine: what it sends, when, and what it reports of it."""
+"""server.py, on this machine, sends what is requested when it is due, and reports on it."""
 
 from __future__ import annotations
 
@@ -42,18 +42,19 @@ class Client:
         return len(requests[0])
 
     def report(self) -> dict[str, Any]:
-        """The next report of this connection."""
+        """The next report on this connection."""
         while (line := self.program.line())["client_port"] != self.port:
             pass
         return line
 
     def told(self, event: str) -> dict[str, Any]:
-        """The next report of this connection; it is of that event."""
+        """The next report on this connection, which has to be about this event."""
         line = self.report()
         assert line["event"] == event, line
         return line
 
     def head(self) -> bytes:
+        """The head of the next response, up to its empty line."""
         got = b""
         while b"\r\n\r\n" not in got:
             more = self.socket.recv(1)
@@ -87,7 +88,7 @@ def test_each_response_on_a_connection_is_reported_after_its_acknowledgement(
         told = client.told("response")
         most_ms = (time.monotonic() - began) * 1000
         assert 0 < told.pop("latency_ms") < most_ms and 0 < told.pop("min_rtt_ms") < most_ms
-        assert told.pop("mss") > 10_000  # of the loopback
+        assert told.pop("mss") > 10_000  # the loopback's segments are large
         assert told.pop("pacing_bytes_per_s") > 0 and told.pop("send_buffer_bytes") > 10_000
         assert told.pop("first_buffer_bytes") > 10_000
         assert told.pop("reordering") >= 3  # tcp_reordering, and more once it has met some
@@ -141,7 +142,7 @@ def test_a_connection_with_a_close_header_is_closed(client: Client) -> None:
 
 
 def test_the_server_writes_its_head_in_the_requested_pieces(client: Client) -> None:
-    """Over the loopback each piece arrives by itself."""
+    """Over the loopback each write arrives by itself."""
     client.ask("/30000?head=17,60,2&until_close=1")
     first = client.socket.recv(17)
     assert first == b"HTTP/1.1 200 OK\r\n"
@@ -249,7 +250,8 @@ def test_a_back_ends_part_comes_after_its_gap(client: Client) -> None:
     began = time.monotonic()
     client.ask("/1000?burst=100&gap_ms=60")
     client.head()
-    assert received(client.socket, 101) == body_of(101)  # one byte more than at once
+    # The first 100 bytes come at once, and byte 101 after the gap of 60 ms.
+    assert received(client.socket, 101) == body_of(101)
     assert time.monotonic() - began > 0.058
     assert received(client.socket, 899) == body_of(1000)[101:]
     assert client.told("response")["latency_ms"] > 58
@@ -288,7 +290,7 @@ def test_a_traced_connection_reports_its_samples_at_its_end(client: Client) -> N
 
 def test_a_client_that_leaves_early_disturbs_no_other(server: tuple[Program, int],
                                                       client: Client) -> None:
-    for gap_ms in (200, 2000, 20_000, 200_000):  # longer where a busy machine's left too late
+    for gap_ms in (200, 2000, 20_000, 200_000):  # longer if a busy machine's client left too late
         leaving = Client(server)
         leaving.ask(f"/1000?burst=100&gap_ms={gap_ms}")
         received(leaving.socket, 50)

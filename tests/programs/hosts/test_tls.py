@@ -1,4 +1,4 @@
-"""TLS at the server: chains of an exact size, and the writes of OpenSSL itself."""
+"""The server's chains have an exact size, and it writes over TLS as OpenSSL itself does."""
 
 from __future__ import annotations
 
@@ -26,7 +26,8 @@ from tests.programs.hosts.running import Program, connect, received, running
 from tests.running import HANGS_S
 
 ADDRESS = "127.0.0.1"
-# Whether OpenSSL draws by itself, before and after the library of kernel_random.c is loaded.
+# Prints whether OpenSSL draws random numbers by itself, and how many of ten differ: before and
+# after the library of kernel_random.c is loaded.
 DRAWS = """
 import ctypes, ssl, sys
 crypto = ctypes.CDLL("libcrypto.so.3")
@@ -37,7 +38,7 @@ for library in ("", sys.argv[1]):
     drawn = {ssl.RAND_bytes(5000) for _ in range(10)}
     print(crypto.RAND_get_rand_method() == crypto.RAND_OpenSSL(), len(drawn), end=" ")
 """
-HOW = {"tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}
+HOW = {"tickets": 2, "record_bytes": 16384, "buffer_bytes": 4096}  # the server's settings of TLS
 
 
 def chain_of(folder: Path, size: int, signature: str = "ed25519", intermediates: int = 0
@@ -46,12 +47,14 @@ def chain_of(folder: Path, size: int, signature: str = "ed25519", intermediates:
 
 
 def der_bytes(pem: Path) -> int:
-    return sum(len(ssl.PEM_cert_to_DER_cert(f"{each}-----END CERTIFICATE-----\n"))
-               for each in pem.read_text().split("-----END CERTIFICATE-----\n")[:-1])
+    """How many bytes the certificates of a file have on the wire."""
+    end = "-----END CERTIFICATE-----\n"
+    *certificates, _ = pem.read_text().split(end)
+    return sum(len(ssl.PEM_cert_to_DER_cert(f"{text}{end}")) for text in certificates)
 
 
 def trusting(files: ChainFiles) -> ssl.SSLContext:
-    """A client's context that trusts their root, with the key share of trials."""
+    """A client's context that trusts the root of a chain, with the key share of trials."""
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.load_verify_locations(files.root)
     if newer_openssl():
@@ -60,13 +63,14 @@ def trusting(files: ChainFiles) -> ssl.SSLContext:
 
 
 def client_of(files: ChainFiles) -> tuple[ssl.SSLObject, ssl.MemoryBIO, ssl.MemoryBIO]:
+    """A client that trusts a chain: its TLS, what it reads, and what it writes."""
     context = trusting(files)
     incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
     return context.wrap_bio(incoming, outgoing, server_hostname=ADDRESS), incoming, outgoing
 
 
 class Packets(socket.socket):
-    """A socket that keeps writes apart, and poses as a stream for ssl."""
+    """A socket that keeps each write in a packet, and that says to ssl that it is a stream."""
 
     def getsockopt(self, *requested: Any) -> Any:
         if requested == (socket.SOL_SOCKET, socket.SO_TYPE):
@@ -75,7 +79,7 @@ class Packets(socket.socket):
 
 
 def writes_of_the_library(files: ChainFiles, body_bytes: int) -> list[int]:
-    """What OpenSSL writes into a socket of its own: flight, tickets, and a body."""
+    """The size of each write of OpenSSL into a socket: of its flight, its tickets, and a body."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
     theirs.settimeout(HANGS_S)
@@ -90,7 +94,7 @@ def writes_of_the_library(files: ChainFiles, body_bytes: int) -> list[int]:
     seen: list[int] = []
 
     def send() -> None:
-        # OpenSSL reads a record's header first; of a packet the rest would be lost.
+        # OpenSSL reads a record's header first. The rest of the same packet would be lost.
         message = outgoing.read()
         for size in records(message):
             theirs.send(message[:5])
@@ -164,7 +168,7 @@ def test_the_servers_tls_writes_are_those_of_the_library(tmp_path: Path, size: i
 
 
 @pytest.mark.parametrize(("signature", "intermediates"), [
-    ("rsa2048", 1),  # each of its keys is a second's search for primes
+    ("rsa2048", 1),  # only once, since a key of RSA takes a second
     *((signature, count) for signature in sorted(LEAST_BYTES.keys() - ALGORITHMS.keys())
       if signature != "rsa2048" for count in (0, 2))])
 def test_a_chain_has_its_size_and_only_its_owner_may_read_it(tmp_path: Path, signature: str,
@@ -211,22 +215,25 @@ def test_a_response_over_tls_is_reported_with_its_handshake(tmp_path: Path) -> N
             while len(got) < size and (more := client.recv(1 << 16)):
                 got += more
             assert len(got) == size
-        told = program.line()
-        assert told["event"] == "response" and told["latency_ms"] > 5
-        assert sum(told["tls"]["flight"]) == (
-            5000 + 364 + GROUPS_BYTES * newer_openssl()) and told["tls"]["window"] > 0
-        assert told["tls"]["response"] == [size - 20_000 + 122, 16406, 3538]
+        report = program.line()
+        assert report["event"] == "response" and report["latency_ms"] > 5
+        # The chain of 5000 bytes, and 364 of the other messages of the flight.
+        flight_bytes = 5000 + 364 + (GROUPS_BYTES if newer_openssl() else 0)
+        assert sum(report["tls"]["flight"]) == flight_bytes and report["tls"]["window"] > 0
+        # Records of the head with 100 bytes, of 16384 and of 3516; each has 22 bytes more.
+        assert report["tls"]["response"] == [size - 20_000 + 122, 16406, 3538]
+
         with connect(port) as stranger:
             stranger.sendall(b"GET / HTTP/1.1\r\n\r\n")
             assert received(stranger, 1) == b""
-        while (told := program.line())["error"] == "":
+        while (report := program.line())["error"] == "":
             pass
-        assert "SSL" in told["error"]
+        assert "SSL" in report["error"]
 
 
 @contextmanager
 def serving(files: ChainFiles, *words: str) -> Iterator[tuple[Program, int]]:
-    """A server that shows these files' chain, and its port."""
+    """A server that shows a chain, and its port."""
     with running("server", "--port", "0", "--secure-port", "0", *words) as program:
         port = program.line()["secure_port"]
         program.ask({"chain": str(files.chain), "key": str(files.key), **HOW})
@@ -236,7 +243,10 @@ def serving(files: ChainFiles, *words: str) -> Iterator[tuple[Program, int]]:
 
 def fetched(program: Program, port: int, files: ChainFiles, *paths: str, apart_s: int = 0
             ) -> list[dict[str, Any]]:
-    """The report of client.py's curl on fetches from the server, which shows these files' chain."""
+    """Let a server show a chain, fetch these paths by client.py's curl, and return its report.
+
+    apart_s: the pause between two fetches, each of which has another connection.
+    """
     program.ask({"chain": str(files.chain), "key": str(files.key), **HOW})
     while (line := program.line())["event"] != "secured":
         pass
@@ -271,16 +281,18 @@ def test_a_later_connection_resumes_the_session(tmp_path: Path) -> None:
     with serving(files) as (program, port):
         fetches = fetched(program, port, files, "/1", "/3000", apart_s=1)
         assert [fetch["ok"] for fetch in fetches] == [True, True]
-        told = []
-        while len(told) < 2:
+        reports = []
+        while len(reports) < 2:
             line = program.line()
-            told += [line["tls"]] if line["event"] == "response" else []
-    assert [each["resumed"] for each in told] == [False, True]
-    assert sum(told[1]["flight"]) < 300 and len(told[1]["tickets"]) == 1
+            if line["event"] == "response":
+                reports.append(line["tls"])
+    first, later = reports
+    assert not first["resumed"] and later["resumed"]
+    assert sum(later["flight"]) < 300 and len(later["tickets"]) == 1
 
 
 def test_data_after_the_end_of_a_tls_stream_is_no_failure(tmp_path: Path) -> None:
-    """OpenSSL 3.5's clients send an alert where a stream ends without close_notify."""
+    """Clients with OpenSSL 3.5 send an alert if a stream ends without close_notify."""
     files = chain_of(tmp_path, 2000)
     with serving(files) as (program, port):
         context = trusting(files)
@@ -291,13 +303,13 @@ def test_data_after_the_end_of_a_tls_stream_is_no_failure(tmp_path: Path) -> Non
                 pass
             plain.sendall(b"no record of TLS")
             client.close()
-        told = program.line(), program.line()
-    assert [line["event"] for line in told] == ["response", "closed"]
-    assert told[1]["error"] == ""
+        response, closed = program.line(), program.line()
+    assert (response["event"], closed["event"]) == ("response", "closed")
+    assert closed["error"] == ""
 
 
 def test_an_unfinished_handshake_is_ended_at_the_deadline(tmp_path: Path) -> None:
-    """It may not have begun, or have stopped midway."""
+    """The handshake may not have begun, or have stopped within its first message."""
     files = chain_of(tmp_path, 2000)
     with serving(files, "--deadline", "1") as (program, port):
         client, _, outgoing = client_of(files)
@@ -329,7 +341,7 @@ def test_a_large_filler_is_several_extensions() -> None:
 
 
 def test_a_servers_openssl_draws_from_the_kernel_with_the_library() -> None:
-    """Each trial's seed decides the length of its signatures by that."""
+    """So the seed of a trial decides the length of its signatures."""
     library = fork_server.libraries()[KERNEL_RANDOM]
     done = subprocess.run([sys.executable, "-c", DRAWS, library], check=True, capture_output=True,
                           text=True)
