@@ -18,9 +18,10 @@ import pytest
 from tests.running import HANGS_S, PROJECT
 
 sys.path.insert(0, str(PROJECT))
-# Whose tests wait most: they begin first, so that none of them is alone at the end.
+# The folders with the tests that wait most. They begin first: none of them is then alone at the
+# end.
 FIRST = ("tests/live/", "tests/programs/")
-# The longest of all, by a file or a test; what takes a minute alone begins before everything else.
+# Files and tests that take a minute or more by themselves: they begin before all others.
 LONGEST = ("tests/live/test_outside.py::test_a_stock_kernel_has_the_same_windows_and_flights",
            "tests/live/test_kernels.py", "tests/live/test_page.py", "tests/live/test_fetches.py",
            "tests/live/test_cluster.py", "tests/live/test_servers.py", "tests/live/test_driver.py",
@@ -28,16 +29,20 @@ LONGEST = ("tests/live/test_outside.py::test_a_stock_kernel_has_the_same_windows
            "tests/live/test_captures.py::test_forty_networks_are_reported_as_they_were",
            "tests/live/test_engines.py::test_the_host_engine_measures_in_real_time",
            "tests/programs/test_cluster.py")
-# Whose tests share what a file makes once, or a guest that waits for trials like theirs.
+# In a file with one of these, tests share what the file makes once, or a guest that waits for
+# trials like theirs.
 SHARES = r'scope="module"|^@cache|drive: Driver|shared: UmlEngine'
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Signals are heeded: nohup, or a shell's "&", has them ignored, and so would what tests start.
+    """Let the tests heed signals, and keep byte code of the project.
 
-    Where byte code is not kept beside sources it is kept in the user's cache, as the kernel is:
-    each session, and each of hundreds of programs that tests start, would compile the project
-    anew. What lay in folders of tests goes with the session.
+    Under nohup, or behind a shell's "&", the tests would ignore signals, and so would the programs
+    that they start.
+
+    Where Python keeps no byte code beside sources, it is kept in the user's cache, as the kernel
+    is. Otherwise each session, and each of the hundreds of programs that tests start, would compile
+    the project anew. Byte code of sources that a test wrote is deleted at the end of the session.
     """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
@@ -46,17 +51,18 @@ def pytest_configure(config: pytest.Config) -> None:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         kept = sys.pycache_prefix = f"{cache}/first-flight/bytecode"
         os.environ["PYTHONPYCACHEPREFIX"] = kept
-        if not hasattr(config, "workerinput"):  # one of several workers leaves it to who began them
-            ours = Path(f"{kept}{tempfile.gettempdir()}")
+        # One of several workers leaves the deletion to the process that started them.
+        if not hasattr(config, "workerinput"):
+            of_tests = Path(f"{kept}{tempfile.gettempdir()}")
             config.add_cleanup(lambda: [shutil.rmtree(folder, ignore_errors=True)
-                                        for folder in ours.glob("pytest-of-*")])
+                                        for folder in of_tests.glob("pytest-of-*")])
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
 
 
 @pytest.fixture(autouse=True)
 def _signals_as_they_were() -> Iterator[None]:
-    """A command's main that ran in a test leaves signals ignored, for later tests as well."""
+    """Undo what a test did to signals: the main() of a command leaves them ignored."""
     before = {number: signal.getsignal(number)
               for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
     yield
@@ -65,7 +71,10 @@ def _signals_as_they_were() -> Iterator[None]:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """The longest first, then the slow rooms; in each, the files that stay together."""
+    """Begin with the LONGEST tests, then the folders in FIRST, then all others.
+
+    In each of these groups the files whose tests stay together begin.
+    """
     shared = files_that_stay_together()
     items.sort(key=lambda item: (
         next((place for place, name in enumerate(LONGEST) if item.nodeid.startswith(name)),
@@ -74,16 +83,18 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def files_that_stay_together() -> set[str]:
+    """The files whose tests one worker has to run, one after another."""
     return {str(path.relative_to(PROJECT)) for path in (PROJECT / "tests").rglob("test_*.py")
             if re.search(SHARES, path.read_text(encoding="utf-8"), re.MULTILINE)}
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """Which tests a worker gets together, where several work side by side (./test.sh).
+    """Which tests one worker gets together, where several work side by side (./test.sh).
 
-    Those of a file, which share what the file makes once. Where each test makes what it needs,
-    as a guest of its own, they go one by one to whoever is free: a file of them takes a minute.
+    The tests of a file stay together where they share what the file makes once. In the slow folders
+    most tests make what they need, as a guest of their own: these go one by one to any free worker,
+    as a file of them takes a minute.
     """
     from xdist.scheduler import LoadScopeScheduling
 
@@ -97,7 +108,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def pytest_collection_finish() -> None:
-    """What has been imported stays: garbage is looked for among what tests make, and less often."""
+    """Collect garbage less often, and only among objects of tests: imported modules stay anyway."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
@@ -105,7 +116,7 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def impatient() -> Iterator[None]:
-    """Who waits for the other end of a FIFO or pipe, which never comes, fails and does not hang."""
+    """Fail a test that waits for the other end of a FIFO or pipe, which never comes: no hang."""
     def expired(*_: object) -> None:
         pytest.fail("it waits for the other end")
     before = signal.signal(signal.SIGALRM, expired)
@@ -117,5 +128,5 @@ def impatient() -> Iterator[None]:
 
 @pytest.fixture
 def few_dots(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is drawn in this process takes less time."""
+    """Draw coarse figures in this process, which takes less time."""
     monkeypatch.setattr("firstflight.findings.drawing.style.DPI", 20)

@@ -2,13 +2,15 @@
 
     /usr/bin/python3 -m tests.kills [--kills 200] [--seed 1]
 
-A run of some seconds is struck one to four times by the signals that users, shells and the system
-send, is stopped for a while, or one of its guests loses power (its kernel is killed); then the
-same command is let through to its end. All its records must equal those of a run that nobody
-disturbed, but for the time at which they were measured. After each strike its processes, network
-devices and namespaces, mounts and temporary files have to be gone. Prints a table, and each fault
-as it is found; exit status 1 where there is one. As root it has mounts, a network and a /run/netns
-of its own, where nobody else's work is counted.
+A run of some seconds is struck one to four times. A strike is a signal that users, shells or the
+system send, a stop for a while, or the loss of power in one of the run's guests (its kernel is
+killed). Then the same command may run to its end. All its records must equal those of a run that
+nobody disturbed, except for the time at which they were measured. After each strike its processes,
+network devices and namespaces, mounts and temporary files have to be gone.
+
+The program prints each fault as it finds it, and a table at the end. Its exit status is 1 where
+there is a fault. As root it has mounts, a network and a /run/netns of its own, so that it counts
+nobody else's work.
 """
 
 from __future__ import annotations
@@ -33,29 +35,34 @@ from tests import leftovers
 from tests.leftovers import FAULTS, STAGES, STATUS, WORDS, Fault, Machine
 from tests.running import HANGS_S
 
-# Some seconds, and figures to be drawn.
+# A run of some seconds that also draws figures.
 SCENARIO = "zhao2019"
 FLAGS = ("--scenario", SCENARIO, "--rtt", "20,50,100,200,500,1000", "--bw", "56,256,1000,5000",
          "--iw", "3,10")
 POWER, STOPPED = "guest's power", "stop, continue"
-# Each with the statuses that a run may end with: killed by it, or interrupted. A guest
-# without power is replaced.
+# The ways to strike, each with the statuses that a struck run may end with. A signal kills the run
+# or interrupts it (130). A run that was stopped goes on, and one whose guest lost power starts
+# another guest.
 WAYS: dict[str, tuple[int, ...]] = {
     **{name: (-signal.Signals[name], 130) for name in ("SIGKILL", "SIGTERM", "SIGINT", "SIGHUP")},
     STOPPED: (0,), POWER: (0,)}
 STOPPED_S = 2.0  # at most
 MOST_STRIKES = 4  # of one run, before it may come to its end
+# With it sh starts the command in "$@", with an empty /run/netns where the machine has one.
 OWN = 'test ! -d /run/netns || mount -t tmpfs tmpfs /run/netns || exit; exec "$@"'
 
 
 def complaints(output: str) -> list[Fault]:
-    """What no user may read."""
+    """The lines of an output that no user may read."""
     return [(WORDS, line) for line in output.splitlines()
             if "Traceback" in line or "internal error" in line or "not resumed" in line]
 
 
 def hit(way: str, run: subprocess.Popen[bytes], random: Random) -> None:
-    """Strike a run that lives, or stop it for a while, in which others of its session go on."""
+    """Strike a live run in one of WAYS.
+
+    A stop also meets what shares the run's group of processes, but not others of its session.
+    """
     if way == POWER:
         if guests := leftovers.guests(run.pid):
             os.kill(random.choice(guests), signal.SIGKILL)
@@ -72,7 +79,8 @@ def hit(way: str, run: subprocess.Popen[bytes], random: Random) -> None:
 class Loop:
     """Small runs, one after another, each in a folder of its own, struck and resumed.
 
-    struck: how often, by way and stage; faults: how many, by way and kind.
+    home is the folder of all runs. struck counts the strikes by way and stage, faults the faults by
+    way and kind. takes_s is how long the undisturbed run took, whose folder is `undisturbed`.
     """
 
     def __init__(self, home: Path, random: Random) -> None:
@@ -90,7 +98,10 @@ class Loop:
         self.undisturbed = leftovers.folders(home / "undisturbed" / SCENARIO)[-1]
 
     def start(self, results: Path) -> subprocess.Popen[bytes]:
-        """The command, at the head of a group of processes as in a terminal, its TMPDIR its own."""
+        """Start the command with a TMPDIR of its own.
+
+        As in a terminal it is at the head of a group of processes.
+        """
         with self.log.open("wb") as file:  # a file: an orphan would keep a pipe open
             return subprocess.Popen(
                 [PROJECT / "run.sh", *FLAGS, "--results", results, "--figures",
@@ -101,13 +112,14 @@ class Loop:
                 preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL))
 
     def end(self, run: subprocess.Popen[bytes]) -> tuple[int, str]:
-        """The status of a run, and its standard error."""
+        """Wait for the end of a run; its status and its standard error."""
         return run.wait(HANGS_S), self.log.read_text()
 
-    def left(self) -> list[Fault]:
+    def left_behind(self) -> list[Fault]:
         return leftovers.left_processes() + self.machine.more(Machine.now(self.temporary))
 
     def note(self, way: str, faults: Iterable[Fault]) -> None:
+        """Print the faults behind a strike, and count them."""
         for kind, what in faults:
             print(f"{way}: {kind}: {what}", flush=True)
             self.faults[way, kind] += 1
@@ -125,7 +137,7 @@ class Loop:
         if alive:
             hit(way, run, self.random)
         status, output = self.end(run)
-        faults = self.left() + complaints(output)
+        faults = self.left_behind() + complaints(output)
         if status not in (*WAYS[way], 0):  # 0: it was about to end
             faults.append((STATUS, f"{status} in {stage}: {output.strip()[-300:]}"))
         faults += leftovers.earlier_row_faults(rows, [row for folder in before
@@ -134,21 +146,21 @@ class Loop:
         self.note(way, faults)
         return alive
 
-    def round(self, number: int, most: int) -> int:
-        """Strike one run some times, then let it end; return how many strikes met it."""
+    def strike_one_run(self, number: int, most: int) -> int:
+        """Strike a run up to `most` times, let it end, and check it; return how many met it."""
         results, met = self.home / f"round{number}", 0
         for _ in range(self.random.randint(1, min(most, MOST_STRIKES))):
             way = self.random.choice(list(WAYS))
             met += self.strike(way, results)
         status, output = self.end(self.start(results))
-        faults = self.left() + complaints(output)
+        faults = self.left_behind() + complaints(output)
         faults += leftovers.run_faults(results / SCENARIO, self.undisturbed)
         self.note(way, faults + ([(STATUS, f"{status} at last: {output}")] if status else []))
         return met
 
 
 def table(struck: Counter[tuple[str, str]], faults: Counter[tuple[str, str]]) -> str:
-    """A line a way: how often it met a run in each stage, and the faults of each kind."""
+    """By way of striking: how often it met a run in each stage, and the faults of each kind."""
     rows: list[list[object]] = [["struck by", "times", *STAGES, *FAULTS]]
     for name, ways in (*((way, (way,)) for way in WAYS), ("all", tuple(WAYS))):
         met = [sum(struck[way, stage] for way in ways) for stage in STAGES]
@@ -172,7 +184,8 @@ def main(words: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="first-flight-kills-") as folder:
         loop, met, number = Loop(Path(folder), Random(arguments.seed)), 0, 0
         while met < arguments.kills:
-            met, number = met + loop.round(number, arguments.kills - met), number + 1
+            met += loop.strike_one_run(number, arguments.kills - met)
+            number += 1
         print(table(loop.struck, loop.faults))
     print(f"{number} runs, {loop.faults.total()} faults")
     return FAILED if loop.faults else OK

@@ -1,6 +1,6 @@
-"""What a run that was struck leaves: its records, processes, networks, mounts and files.
+"""What a struck run leaves behind: its records, processes, networks, mounts and files.
 
-A fault is its kind, one of FAULTS, and what it is.
+A Fault has its kind, one of FAULTS, and a text about it.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from tests.running import HANGS_S
 LOST, DOUBLED, CHANGED, STATUS, WORDS = "lost", "doubled", "changed", "status", "words"
 PROCESSES, NETWORKS, MOUNTS, FILES = "processes", "networks", "mounts", "files"
 FAULTS = (LOST, DOUBLED, CHANGED, STATUS, WORDS, PROCESSES, NETWORKS, MOUNTS, FILES)
-# What a strike met.
+# How far a run may have come when a strike meets it.
 STARTING, BOOTING, MEASURING, TELLING = "starting", "booting", "measuring", "drawing"
 STAGES = (STARTING, BOOTING, MEASURING, TELLING)
-STAMP = "measured_at"
+STAMP = "measured_at"  # the column that differs in any two runs
 GONE_S = HANGS_S  # the longest that processes of a killed run are waited for
-OWN = "FIRST_FLIGHT_KILLS"  # in the environment where /run/netns is nobody else's
+OWN = "FIRST_FLIGHT_KILLS"  # it is in the environment where /run/netns is nobody else's
 _PR_SET_CHILD_SUBREAPER = 36
 
 Fault = tuple[str, str]
@@ -42,7 +42,7 @@ def folders(home: Path) -> list[Path]:
 
 
 def rows(folder: Path) -> list[Row]:
-    """The whole rows of a run as text; none where it has no file yet."""
+    """The rows of a run without one that is being written; none where the run has no file yet."""
     try:
         whole = (folder / runs.TRIALS_CSV).read_text().rpartition("\n")[0]
     except FileNotFoundError:
@@ -51,7 +51,7 @@ def rows(folder: Path) -> list[Row]:
 
 
 def stage(home: Path) -> str:
-    """How far a run has come by what it has written."""
+    """How far a run has come, by the files that it has written."""
     if not folders(home):
         return STARTING
     newest = folders(home)[-1]
@@ -64,22 +64,32 @@ def row_faults(stored: list[Row], expected: list[Row]) -> list[Fault]:
     """Where the rows of a whole run differ from those of an undisturbed one."""
     def contents(some: list[Row]) -> Counter[str]:
         return Counter(json.dumps({**row, STAMP: ""}, sort_keys=True) for row in some)
-    ids, expected_ids = (Counter((row["rtt_ms"], row["bandwidth_kbps"], row["initcwnd"],
-                                  row["repeat"]) for row in some) for some in (stored, expected))
-    others = (contents(stored) - contents(expected)).total()
-    return [*[(LOST, str(name)) for name in expected_ids - ids],
-            *[(DOUBLED, str(name)) for name in ids - expected_ids],
-            *([(CHANGED, f"{others} rows")] if others else [])]
+
+    def trials(some: list[Row]) -> Counter[tuple[str, ...]]:
+        return Counter((row["rtt_ms"], row["bandwidth_kbps"], row["initcwnd"], row["repeat"])
+                       for row in some)
+
+    faults = [(LOST, str(trial)) for trial in trials(expected) - trials(stored)]
+    faults += [(DOUBLED, str(trial)) for trial in trials(stored) - trials(expected)]
+    if others := (contents(stored) - contents(expected)).total():
+        faults.append((CHANGED, f"{others} rows"))
+    return faults
 
 
 def earlier_row_faults(rows: list[Row], later: list[Row]) -> list[Fault]:
-    """Rows that are no more as they were; their order changes when a run finishes."""
+    """Rows of before a strike that are missing or changed after it.
+
+    Their order may change: it does when a run finishes.
+    """
     gone = sum(row not in later for row in rows)
     return [(LOST, f"{gone} rows of before")] if gone else []
 
 
 def run_faults(home: Path, expected: Path) -> list[Fault]:
-    """Faults of every whole run of a scenario against an undisturbed one; there has to be one."""
+    """The faults of all complete runs of a scenario against an undisturbed run.
+
+    That no run is complete is a fault, too.
+    """
     whole = [folder for folder in folders(home)
              if runs.read_facts(folder).get("state") == runs.COMPLETE]
     faults = [fault for folder in whole for fault in row_faults(rows(folder), rows(expected))]
@@ -92,19 +102,20 @@ def run_faults(home: Path, expected: Path) -> list[Fault]:
 
 
 def names(folder: Path) -> list[str]:
+    """The paths of all files and folders below a folder."""
     return [str(path.relative_to(folder)) for path in folder.rglob("*")]
 
 
 # What is left -------------------------------------------------------------------------
 
 def adopt_orphans() -> None:
-    """From now on whatever a run leaves behind is a child of this process."""
+    """Make this process the parent of whatever a run leaves behind from now on."""
     if ctypes.CDLL(None).prctl(_PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) != 0:
         raise OSError("no subreaper")
 
 
 def children(parent: int) -> list[int]:
-    """The processes that a process has started or adopted, zombies too."""
+    """The processes that a process has started or adopted, among them those that have ended."""
     try:
         tasks = list(Path(f"/proc/{parent}/task").iterdir())
         return [int(word) for task in tasks for word in (task / "children").read_text().split()]
@@ -118,6 +129,7 @@ def guests(parent: int) -> list[int]:
 
 
 def command_of(process: int) -> bytes:
+    """The command line of a process; empty where it has ended."""
     try:
         return Path(f"/proc/{process}/cmdline").read_bytes()
     except OSError:
@@ -125,7 +137,7 @@ def command_of(process: int) -> bytes:
 
 
 def left_processes() -> list[Fault]:
-    """Orphans that do not go by themselves; they are killed."""
+    """The orphans that do not end by themselves within GONE_S; they are killed."""
     deadline = time.monotonic() + GONE_S
     while left := _reaped():
         if time.monotonic() > deadline:
@@ -139,7 +151,7 @@ def left_processes() -> list[Fault]:
 
 
 def _reaped() -> list[int]:
-    """The children that live."""
+    """The children that live, after those that have ended were waited for."""
     try:
         while os.waitpid(-1, os.WNOHANG)[0]:
             pass
@@ -150,13 +162,13 @@ def _reaped() -> list[int]:
 
 @dataclass(frozen=True)
 class Machine:
-    """What of the machine a run may leave changed, each with its kind."""
+    """What runs may leave behind on the machine: its networks, mounts and files, by kind."""
 
     state: frozenset[Fault]
 
     @classmethod
     def now(cls, temporary: Path) -> Machine:
-        """temporary: the TMPDIR of the run."""
+        """The machine as it is now; temporary is the TMPDIR of the run."""
         namespaces = Path("/run/netns")
         networks = [name for _, name in socket.if_nameindex()]
         networks += [str(path) for path in namespaces.iterdir()] if namespaces.is_dir() else []
@@ -167,5 +179,5 @@ class Machine:
               if path.lstat().st_uid == os.geteuid())]))
 
     def more(self, later: Machine) -> list[Fault]:
-        """What there is later that there was not."""
+        """What a later state of the machine has more than this one."""
         return sorted(later.state - self.state)

@@ -1,4 +1,4 @@
-"""Values of any parameter, so that a new one is tried without a line in each test."""
+"""Another value of any parameter, so that tests try a new parameter without a line in each."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from firstflight.parameters import Parameter
 
 
 def another(row: Parameter, value: Any) -> Any:
-    """A value in the range of a parameter that is not this one."""
+    """A value in the range of a parameter that differs from the given value."""
     quantity = row.quantity
     if isinstance(quantity, KernelName):
         return "mine"

@@ -1,7 +1,7 @@
 """Programs that tests start, and the longest that a test waits for anything.
 
-Tests do not measure how fast a machine is. What is awaited comes, or something hangs, and only then
-does HANGS_S end the test: no machine, however busy, takes as long.
+Tests do not measure how fast a machine is. What a test awaits comes, or something hangs, and only
+then does HANGS_S end the test: no machine, however busy, takes as long.
 """
 
 from __future__ import annotations
@@ -22,13 +22,19 @@ HANGS_S = 1800.0
 
 def run_program(words: Sequence[str | Path], *, cwd: Path = PROJECT, text: bool = True,
                 **options: Any) -> subprocess.CompletedProcess[Any]:
-    """Its status and what it printed, as text or as bytes; options are those of subprocess.run."""
+    """Run a program to its end; its status and what it printed, as text or as bytes.
+
+    options are those of subprocess.run.
+    """
     return subprocess.run(words, cwd=cwd, text=text, capture_output=True, check=False,
                           timeout=HANGS_S, **options)
 
 
 def wait_until(condition: Callable[[], object], awaited: str) -> None:
-    """Looks at the condition again and again until it holds; awaited: what a failure names."""
+    """Look at the condition again and again until it holds.
+
+    awaited is what a failure says it waited for.
+    """
     deadline = time.monotonic() + HANGS_S
     while not condition():
         assert time.monotonic() < deadline, f"waited {HANGS_S:g} s for {awaited}"
@@ -40,7 +46,7 @@ mounts_a_disk = pytest.mark.skipif(os.geteuid() != 0, reason="only root can moun
 
 @contextmanager
 def small_disk(folder: Path, options: str) -> Iterator[None]:
-    """A disk of its own in a folder, which becomes empty; options: of tmpfs, as size=1m."""
+    """Mount an empty disk on a folder for a while; options are those of tmpfs, as size=1m."""
     folder.mkdir(exist_ok=True)
     subprocess.run(["mount", "-t", "tmpfs", "-o", options, "small", str(folder)], check=True)
     try:

@@ -1,4 +1,4 @@
-"""What live tests share: the guest kernel, and a run of the driver."""
+"""Fixtures of live tests: the guest kernel, engines that share guests, and runs of the driver."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ Driver = Callable[..., "subprocess.CompletedProcess[str]"]
 
 @pytest.fixture(scope="session")
 def kernel() -> Path:
-    """The guest kernel. Its absence fails a live test: ./test.sh builds it first."""
+    """The guest kernel. A live test fails without it, since ./test.sh builds it first."""
     found = find_kernel()
     assert found is not None, "no guest kernel: run ./install.sh"
     return found
 
 
 class Sharing(UmlEngine):
-    """An engine that takes the guests of other tests, and leaves its own to them.
+    """An engine that takes guests which other tests have started, and leaves its guests to others.
 
-    For trials that need the same of a guest (guests.GuestFor); a guest takes a second to start.
-    That a kept guest measures as a new one: test_fetches.py.
+    A guest takes a second to start. It is taken for trials that need the same of it
+    (guests.GuestFor). test_fetches.py tests that a kept guest measures as a new one.
     """
 
-    kept: UmlEngine  # has the guests that wait, and what they are for
-    folder: Path  # of guests: what a run makes goes with it
+    kept: UmlEngine  # the engine that has the waiting guests, and for what each may be used
+    folder: Path  # of guests, since the folder of a run is removed
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
@@ -57,7 +57,7 @@ class Sharing(UmlEngine):
             setattr(self, name, getattr(self.kept, name))
 
     def keeping_guests(self) -> AbstractContextManager[None]:
-        """They are kept anyway."""
+        """Guests are always kept, so there is nothing to do."""
         return nullcontext()
 
     def run(self, trials: list[Job], sysctls: dict[str, str],
@@ -74,7 +74,7 @@ def sharing(kernel: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 
 @pytest.fixture(scope="session")
 def shared(sharing: type[Sharing], kernel: Path) -> UmlEngine:
-    """For tests that change nothing but trials."""
+    """An engine for tests that change nothing but trials."""
     return sharing(kernel, 1)
 
 
@@ -112,21 +112,22 @@ def command(results: Path, *flags: str) -> list[str]:
 
 
 def watched(results: Path, *flags: str) -> list[str]:
-    """The same for a run that is struck in mid-run: whoever watches it gets a processor first.
+    """The driver's command line for a run that a test strikes while it measures.
 
-    Else, on a machine that is busy, it may be over before anybody has seen that it is under way.
+    The run gets a processor after the test: on a busy machine it may otherwise be over before the
+    test has seen that it is under way.
     """
     return ["nice", "-n", "19", *command(results, *flags)]
 
 
 def rows(results: Path, scenario: str = "zhao2019") -> list[dict[str, str]]:
-    """The rows of the newest run's trials.csv, whole or not, as text."""
+    """The rows in trials.csv of the newest run, complete or not, as text."""
     with (runs.newest_first(results / scenario)[0] / runs.TRIALS_CSV).open(newline="") as file:
         return [*csv.DictReader(file)]
 
 
 def processes_with(word: str) -> list[int]:
-    """The processes, not zombies, whose command line or working folder contains a word."""
+    """The live processes whose command line or working folder contains a word."""
     found = []
     for entry in Path("/proc").iterdir():
         if not entry.name.isdecimal() or int(entry.name) == os.getpid():
@@ -142,7 +143,10 @@ def processes_with(word: str) -> list[int]:
 
 def measured(by: UmlEngine, folder: Path, trials: Sequence[Trial],
              sysctls: Mapping[str, str] = {}) -> dict[Trial, Record]:
-    """The record of each trial, without when it was measured; one guest takes them in order."""
+    """The record of each trial, without the time of its measurement.
+
+    One guest measures them in order.
+    """
     by_id = {trial.id: trial for trial in trials}
     seen = by.run([trial.job() for trial in trials], dict(sysctls), folder)
     return {by_id[each.trial_id]: replace(judge_fetch(
@@ -151,5 +155,5 @@ def measured(by: UmlEngine, folder: Path, trials: Sequence[Trial],
 
 
 def unwrapped(done: subprocess.CompletedProcess[str]) -> str:
-    """What a command printed, on one line: the terminal's width breaks none of its sentences."""
+    """The output of a command on one line, where no end of a line breaks a sentence."""
     return " ".join(done.stdout.split())

@@ -1,4 +1,4 @@
-"""Pages in Chromium in the guest: they load as stored ones did, and do not change the next."""
+"""Pages in Chromium in the guest load as the stored ones did, and do not change later pages."""
 
 from __future__ import annotations
 
@@ -20,21 +20,22 @@ from firstflight.workloads.page.trial import PageTrial
 from tests.golden import stored_browsed
 
 needs_browser = pytest.mark.skipif(not PROGRAM.exists(), reason="./install.sh --with-browser")
-NEAR_MS = 0.1
-OTHER_PHASE_MS = 6.5  # of a frame; stored loads have 3 and 10
-NEVER_MS = 1e9
-CLOCK_READS, WAITS_MS = 20_000, 100
+NEAR_MS = 0.1  # by which two loads of a page may differ
+OTHER_PHASE_MS = 6.5  # after which a load begins within a frame; stored loads have 3 and 10
+NEVER_MS = 1e9  # the wait of an answer that never comes
+CLOCK_READS, WAITS_MS = 20_000, 100  # of two scripts: reads of the clock, and time to wait for
 HTML, SCRIPT = (("content-type", "text/html"),), (("content-type", "text/javascript"),)
 
 
 @pytest.fixture
 def sites(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A store of sites that has the stored ones."""
     shutil.copytree(stored_browsed.SITES, tmp_path / "sites")
     monkeypatch.setattr(site_store, "folder", lambda: tmp_path / "sites")
 
 
 def measured(kernel: Path, folder: Path, trials: dict[str, PageTrial]) -> dict[str, PageRecord]:
-    """The records of trials by their names, from one guest."""
+    """The records of trials by name, all measured in one guest."""
     names = {trial.id: name for name, trial in trials.items()}
     found = {}
     for seen in UmlEngine(kernel, 1).run([trial.job() for trial in trials.values()], {}, folder):
@@ -46,11 +47,11 @@ def measured(kernel: Path, folder: Path, trials: dict[str, PageTrial]) -> dict[s
 @needs_browser
 def test_a_browser_loads_a_page_alike_after_any_other_page(kernel: Path, tmp_path: Path,
                                                            sites: None) -> None:
-    """Between them come pages that could leave something behind.
+    """Between the stored pages come others that could leave something behind.
 
     The picture of one never comes. Others open dialogs, leave for another site, or load
-    themselves again. One has a frame of another site, a worker, a service worker and windows,
-    and one a broken picture, a script in brotli, and requests with bodies.
+    themselves again. One page has a frame of another site, a worker, a service worker and windows.
+    Another one has a broken picture, a script in brotli, and requests with bodies.
     """
     stored = {name: stored_browsed.load(name) for name in stored_browsed.NAMES}
     bodies = {
@@ -118,7 +119,8 @@ def test_reading_the_clock_takes_no_time_unless_a_page_waits_for_it(
                          (Answer(0, "GET", "/", 200, HTML, page),))
         trials[name] = replace(trial, page=name, site=site_store.put(site))
     found = measured(kernel, tmp_path / "run", trials)
-    assert found["reads"].why_not == ""  # what waits moves the clock by microseconds at once
+    # The script that waits moves the clock by several microseconds at a read, so it may not pass.
+    assert found["reads"].why_not == ""
     computed_ms = {name: (record.page_ms or 0) - (record.document_ms or 0)
                    for name, record in found.items()}
     assert abs(computed_ms["reads"]) < NEAR_MS

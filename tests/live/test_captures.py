@@ -1,7 +1,7 @@
-"""./run.sh --capture: what forty networks really did, and when a command's change holds.
+"""./run.sh --capture reports what networks did, and a command's change holds at once.
 
-The networks but Mininet's are in one guest, each in network namespaces of its own: `<name>a` and
-`<name>b`, with a link between `<name>a-eth0` and `<name>b-eth0`.
+Forty networks are in one guest. The network `<name>` has two network namespaces, `<name>a` and
+`<name>b`, and a link between `<name>a-eth0` and `<name>b-eth0`. Mininet's networks are others.
 """
 
 from __future__ import annotations
@@ -132,7 +132,8 @@ def test_a_spinning_program_delays_no_packet(tmp_path: Path) -> None:
 
 # The report of a capture on forty networks, each set up and misused in another way ---
 
-# net NAME NUMBER makes two namespaces; q sets a queue of the first; pings and sends go from it.
+# net NAME NUMBER makes the two namespaces of a network. q sets a queue of the first device; pings
+# and sends go from the first namespace to the second one.
 FUNCTIONS = r"""
 net() { n=$1; N=$2; D=${n}a-eth0; a="ip netns exec ${n}a"; b="ip netns exec ${n}b"
   ip netns add ${n}a; ip netns add ${n}b
@@ -148,14 +149,14 @@ sends() { $b nc -l -p 9 >/dev/null & sleep 0.05
 
 
 class Script(NamedTuple):
-    """lines: bash. wrong: devices and patterns of what is reported on them; all else is as
-    set. words: how the first device is set. remarks: what else is reported on it."""
+    """A network, what bash does with it, and what the report has to say."""
 
     name: str
-    lines: str
+    lines: str  # in bash
+    # Devices that are reported as wrong, "a" or "b" for the network's, each with a pattern of why.
     wrong: tuple[tuple[str, str], ...] = ()
-    words: str = ""
-    remarks: str = ""
+    words: str = ""  # a pattern of the first device's setting
+    remarks: str = ""  # a pattern of another remark on the first device
 
 
 NEVER = "never used, none of"
@@ -224,7 +225,7 @@ SCRIPTS = (
            " down; sleep 0.1; ip -n downa link set $D up; wait $!; pings"),
     Script("gone", "q add root netem rate 64kbit; pings 20 0.001 1000 & sleep 0.5;"
            " ip netns del gonea; ip netns del goneb; kill $!; wait $!"),
-    # Set, and never used; in the wrong place, in the wrong unit, against another queue.
+    # Set and never used, set in the wrong place or unit, or against another queue.
     Script("band", "q add root handle 1: prio; q add parent 1:3 netem delay 50ms; pings; sends",
            (("a", rf"^netem delay 50 ms .*: ({NEVER}|only [1-9] of)"),)),
     Script("class", "q add root handle 1: htb default 30; class parent 1: classid 1:10 htb rate"
@@ -269,18 +270,18 @@ def test_forty_networks_are_reported_as_they_were(tmp_path: Path) -> None:
     differ = {script.name: said for script in SCRIPTS
               if (said := _differs(script, by_node[script.name]))}
     assert not differ
-    # Namespaces that are gone have names, too, and a link without packets is not called right.
+    # Removed namespaces have names, too, and a link without packets is not called right.
     assert [link.sender for link in found if link.is_untested and not link.wrong] == [
         "unuseda-eth0"]
     assert "and on 1 nothing shows what was set" in " ".join(ended.err.split())
     assert re.search("did you mean 5 ms[?] Without a unit tc takes (micro|nano)seconds",
                      " ".join(ended.err.split()))
-    told = " ".join(ended.err.split())
-    count = 15 if shutil.which("iptables") else 14  # one through "nat", where it can be set
+    printed = " ".join(ended.err.split())
+    count = 15 if shutil.which("iptables") else 14  # the network "nat" needs iptables
     assert re.search(f"{count} TCP connections, 3 refused; [0-9]+ segments were retransmitted",
-                     told)
-    assert re.search("[0-9]+ of [0-9]+ pings were not answered", told)
-    # A connection is one on both sides of a NAT, and no queue is blamed for more than it dropped.
+                     printed)
+    assert re.search("[0-9]+ of [0-9]+ pings were not answered", printed)
+    # Both sides of a NAT are one connection, and no queue is blamed for more than it dropped.
     conversations = find_conversations(capture, fields, found)
     assert conversations.tcp is not None
     seen = observe_connections(conversations.connections, conversations.tcp, found, capture.data)
@@ -293,7 +294,7 @@ def test_forty_networks_are_reported_as_they_were(tmp_path: Path) -> None:
 
 
 def _differs(script: Script, found: list[LinkDirection]) -> str:
-    """The first difference between what is reported on a script's links and what has to be."""
+    """The first difference between the report on a script's links and the expected one, or ""."""
     expected = {device if len(device) > 1 else f"{script.name}{device}-eth0": text
                 for device, text in script.wrong}
     for link in found:
@@ -343,8 +344,8 @@ def test_mininets_links_are_reported_as_they_were_set(tmp_path: Path) -> None:
 
 # A change holds for every packet after the end of the command that makes it ---
 
-# Two hosts at a switch. A ping of a Python program that is there already: no program has to start
-# first, in whose time the rule might come into force. It prints how many of three come back.
+# Two hosts at a switch. After each command a Python program sends three pings and prints how many
+# come back. It runs already, so no program has to start first, while a rule might come into force.
 NETWORK = """\
 set -e
 {switch}
@@ -387,7 +388,7 @@ END
 """
 OVS = ("ovs-vsctl add-br s1", "ovs-vsctl add-port s1 s1-eth$i")
 BRIDGE = ("ip link add s1 type bridge; ip link set s1 up", "ip link set s1-eth$i master s1")
-# The seconds to wait first, what takes the network away, and what gives it back.
+# A command that stops all packets, and one that lets them pass again, each after some seconds.
 OVS_PAIRS = [
     *(pair for wait in ("0", "0.001", "0.003", "0.6")
       for pair in ((f"{wait} ovs-ofctl add-flow s1 in_port=2,actions=drop",
@@ -407,7 +408,8 @@ KERNEL_PAIRS = [
 
 
 def answered(folder: Path, network: tuple[str, str], pairs: list[tuple[str, str]]) -> list[str]:
-    """A line for each command: its status, how many of three pings were answered, its words."""
+    """A line for each command: its status, how many of three pings were answered, and the command.
+    """
     switch, port = network
     (folder / "network.sh").write_text(NETWORK.format(
         switch=switch, port=port, commands="\n".join(line for pair in pairs for line in pair)))
@@ -417,7 +419,8 @@ def answered(folder: Path, network: tuple[str, str], pairs: list[tuple[str, str]
 
 
 def expected(pairs: list[tuple[str, str]]) -> list[str]:
-    return [line for took, gave in pairs for line in (f"0 0 {took}", f"0 3 {gave}")]
+    """The lines if no ping passes after the first command of a pair, and three after the second."""
+    return [line for stopping, passing in pairs for line in (f"0 0 {stopping}", f"0 3 {passing}")]
 
 
 @pytest.mark.skipif(shutil.which("ovs-vsctl") is None, reason="Open vSwitch is not installed")
@@ -434,7 +437,7 @@ def test_a_change_of_the_kernel_holds_for_the_next_packet(tmp_path: Path) -> Non
 
 @pytest.mark.skipif(shutil.which("ovs-vsctl") is None, reason="Open vSwitch is not installed")
 def test_three_pings_right_after_a_drop_rule_are_all_lost(tmp_path: Path) -> None:
-    """A published experiment does it so, and an old flow reverses its result."""
+    """A published experiment does this, and with an old flow it has the opposite result."""
     (tmp_path / "network.sh").write_text(NETWORK.partition("cat >pings.py")[0].format(
         switch=OVS[0], port=OVS[1]) + """
         ip netns exec h1 ping -c 1 10.0.0.2 | grep loss

@@ -1,4 +1,4 @@
-"""A cluster of Dask's own processes, with TLS: it has one machine's rows, whatever dies."""
+"""A cluster of Dask's processes with TLS has the rows of one machine, whatever dies."""
 
 from __future__ import annotations
 
@@ -30,31 +30,32 @@ from tests.programs.dask_processes import Machines, certificates
 from tests.running import HANGS_S, run_program, wait_until
 from vtime import system
 
-# It is not imported: that takes every worker of the tests a quarter of a second.
+# distributed is not imported here, which would take each worker of pytest a quarter of a second.
 pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
                                 reason="./install.sh --with-cluster")
 
-# They are so many, some of them with losses, that a machine can die among them.
+# So many trials that a machine can die during them; some have losses.
 MANY = ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", "0%,2%",
         "--size", "20000", "--iw", "3,10", "--repeat", "1", "--no-reasons")
 PAGES = ("--name", "pages", "--objects", "6", "--size", "6kB", "--rtt", "40", "--bw", "5M", "--iw",
          "3,10", "--connections", "1,2", "--loss", "0%,3%", "--repeat", "2", "--seed", "4",
          "--chain", "4kB", "--signature", "ecdsa")
-# The smallest scenario of each other kind.
+# A small scenario of each other kind, and what is measured of it.
 OF_EACH_KIND = {
     "handley1999_memory": Overrides({}),
     str(PROJECT / "tests/golden/load/small.toml"): Overrides({"initcwnd": [10], "load": [0.5]},
                                                              repeat=1),
     str(PROJECT / "tests/golden/page/small.toml"): Overrides(
         {"initcwnd": [10], "loss_percent": [0.0], "queue": ["100"]})}
-# How often the window was sampled while the guest's clock stood depends on the processor.
+# Columns that differ in each run. How often a window is sampled while the guest's clock stands
+# still depends on the processor.
 COUNTED = ("measured_at", "samples", "rule_checked")
-MICROSECOND_MS = 0.001_01
-NEAR_MS = 0.1  # of a page in a browser
+MICROSECOND_MS = 0.001_01  # a microsecond, and what rounding adds
+NEAR_MS = 0.1  # by which times of a page in a browser may differ
 
 
 def begun(machines: Machines, results: Path, *flags: str) -> subprocess.Popen[str]:
-    """run.sh, over these machines."""
+    """A run of run.sh on these machines, which has begun."""
     return subprocess.Popen(watched(results, "--cluster", machines.address, "--no-figures", *flags),
                             env=machines.environment, text=True, stdout=subprocess.PIPE,
                             stderr=subprocess.PIPE)
@@ -62,14 +63,14 @@ def begun(machines: Machines, results: Path, *flags: str) -> subprocess.Popen[st
 
 @pytest.fixture(scope="module")
 def machines(tmp_path_factory: pytest.TempPathFactory, kernel: Path) -> Iterator[Machines]:
-    made = Machines(tmp_path_factory.mktemp("cluster") / "machines")
-    yield made
-    made.close()
+    started = Machines(tmp_path_factory.mktemp("cluster") / "machines")
+    yield started
+    started.close()
 
 
 @pytest.fixture(scope="module")
 def alone(tmp_path_factory: pytest.TempPathFactory, kernel: Path) -> Path:
-    """The results of one guest on this machine."""
+    """The results of MANY as one guest on this machine measures them."""
     results = tmp_path_factory.mktemp("alone") / "results"
     done = run_program(command(results, "--jobs", "1", "--no-figures", *MANY))
     assert done.returncode == 0, done.stderr
@@ -77,7 +78,7 @@ def alone(tmp_path_factory: pytest.TempPathFactory, kernel: Path) -> Path:
 
 
 def check_same(found: list[dict[str, str]], expected: list[dict[str, str]]) -> None:
-    """The same rows in the same order, every value to the microsecond."""
+    """Assert that both have the same rows in the same order, every time to the microsecond."""
     assert len(found) == len(expected)
     for one, other in zip(found, expected):
         assert one.keys() == other.keys()
@@ -88,6 +89,7 @@ def check_same(found: list[dict[str, str]], expected: list[dict[str, str]]) -> N
 
 
 def finished(run: subprocess.Popen[str]) -> str:
+    """The output of a run that has to succeed, when it has ended."""
     out, said = run.communicate(timeout=HANGS_S)
     assert run.returncode == 0, said
     return out + said
@@ -96,7 +98,8 @@ def finished(run: subprocess.Popen[str]) -> str:
 @pytest.mark.parametrize("name", OF_EACH_KIND)
 def test_a_batch_of_each_kind_has_the_rows_that_one_machine_measures(name: str, kernel: Path,
                                                                      tmp_path: Path) -> None:
-    """The program that a machine of a cluster runs gives the same rows, kept files and packets."""
+    """The program that runs on a machine of a cluster has the same rows, kept files and captures.
+    """
     study = registry.study_of(scenario_file.find(name), OF_EACH_KIND[name])
     captured = [trial.id for trial in study.trials[:1]]
     batch = TrialBatch(study, study.trials, captured)
@@ -116,7 +119,7 @@ def test_a_batch_of_each_kind_has_the_rows_that_one_machine_measures(name: str, 
 
 
 def measuring(machines: Machines) -> list[tuple[str, int]]:
-    """Batches under way: the machine's name and the process."""
+    """The machine and the process of each batch that is being measured."""
     def below(process: int) -> Iterator[int]:
         for child in leftovers.children(process):
             yield child
@@ -129,13 +132,17 @@ def measuring(machines: Machines) -> list[tuple[str, int]]:
 
 def wait_for_a_batch(machines: Machines, run: subprocess.Popen[str],
                      other: int = 0) -> tuple[str, int]:
-    """A batch under way on any machine: for a long time one of them may get none."""
+    """Wait until a batch is measured on any machine; return its machine and process.
+
+    One of the machines may get no batch for a long time. other: a process that does not count.
+    """
     found: list[tuple[str, int]] = []
 
     def begun() -> list[tuple[str, int]]:
         assert run.poll() is None, f"no batch was begun: {run.communicate()}"
         found[:] = [batch for batch in measuring(machines) if batch[1] != other]
         return found
+
     wait_until(begun, "a batch")
     return found[0]
 
@@ -148,10 +155,10 @@ def test_interrupted_and_killed_batches_change_no_row_of_a_clusters_run(
     run.send_signal(signal.SIGINT)
     said = run.communicate(timeout=HANGS_S)[1]
     assert run.returncode == 130
-    assert said.splitlines()[-1] in (  # whether a batch had come back by then
+    assert said.splitlines()[-1] in (  # without, or with, a batch that had come back by then
         "run.sh: interrupted", "run.sh: interrupted; what is measured is kept, the same command"
         " resumes")
-    wait_until(lambda: not measuring(machines), "the batches of the run that was interrupted")
+    wait_until(lambda: not measuring(machines), "the end of the interrupted run's batches")
     run = begun(machines, results, *MANY)
     _, batch = wait_for_a_batch(machines, run)
     os.kill(batch, signal.SIGKILL)
@@ -161,15 +168,15 @@ def test_interrupted_and_killed_batches_change_no_row_of_a_clusters_run(
     said = finished(run)
     check_same(rows(results, "many"), rows(alone, "many"))
     assert "run.sh: " not in said  # Dask gives the batch to another worker, without a word
-    told = json.loads((runs.newest_first(results / "many")[0] / runs.RUN_JSON).read_text())
-    assert sum(machine["trials"] for machine in told["cluster"]["machines"].values()) > 0
-    assert told["engine"] == "uml"
+    facts = json.loads((runs.newest_first(results / "many")[0] / runs.RUN_JSON).read_text())
+    assert sum(machine["trials"] for machine in facts["cluster"]["machines"].values()) > 0
+    assert facts["engine"] == "uml"
 
 
 @pytest.mark.skipif(not PROGRAM.exists(), reason="./install.sh --with-browser")
 def test_a_cluster_resumes_pages_in_a_browser(machines: Machines, results: Path, kernel: Path,
                                               tmp_path: Path) -> None:
-    """Two guests began the run. Only the machine that sends the site has it in its store."""
+    """Two guests of one machine have begun the run. Only that machine has the site in its store."""
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "index.html").write_text("<!doctype html><p>x</p>" + "".join(
@@ -212,7 +219,10 @@ def objects_of_pages(results: Path) -> dict[str, list[ObjectTimes]]:
 
 def test_a_cluster_resumes_pages_that_one_guest_began(machines: Machines, results: Path,
                                                       kernel: Path) -> None:
-    """Pages over TLS with losses, one and two connections: all but five are measured by both."""
+    """They are pages over TLS with losses, on one and on two connections.
+
+    The cluster measures all but the first five again.
+    """
     resumed_in = results.parent / "resumed" / "results"
     for home, flags in ((results, ("--jobs", "1")),
                         (resumed_in, ("--cluster", machines.address))):
@@ -237,7 +247,7 @@ def test_a_cluster_resumes_pages_that_one_guest_began(machines: Machines, result
 
 
 def keep_the_first(results: Path, count: int) -> None:
-    """Make the newest run one that was interrupted after so many trials."""
+    """Change the newest run as if it had been interrupted after so many trials."""
     folder = runs.newest_first(results)[0]
     table = folder / runs.TRIALS_CSV
     table.write_text("".join(table.read_text().splitlines(keepends=True)[:1 + count]))
@@ -254,7 +264,9 @@ def keep_the_first(results: Path, count: int) -> None:
     ("none", "no certificate is given to Dask")])
 def test_a_cluster_that_cannot_be_reached_is_refused_in_one_line(
         address: str, said: str, results: Path, machines: Machines, tmp_path: Path) -> None:
-    """other: a certificate of another authority; half: that, and the right authority; none."""
+    """other: this machine has another authority and its certificate. half: it has the right
+    authority, and a certificate of another one. none: it has neither.
+    """
     environment = machines.environment
     if address in ("other", "half"):
         environment = certificates(tmp_path / "other")

@@ -1,7 +1,7 @@
-"""Programs of others' scripts, their input and output, at any place, and repeated.
+"""Programs that scripts use work in the guest, with the same output in any place, and repeated.
 
-A place: the folder's path, the scripts' names, the environment, whether packets are captured, and
-whether the machine is busy. Ten scripts of what courses do run one after the other in one guest.
+A place is the folder's path, the scripts' names, the environment, and whether the machine is busy.
+Ten scripts as university courses have them run one after the other in one guest.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from tests.running import HANGS_S, run_program, wait_until
 
 pytestmark = needs_commands
 PROGRAMS = ("iperf", "iperf3", "ping", "wget", "curl", "nc", "nginx", "tcpdump", "killall", "brctl")
-# What a host types, and what has to come back.
+# What is typed on a host, and a part of the output.
 TYPED = {
     "ping -i 0.1 -c 3 10.0.0.2": "time=20.0 ms", "wget -qO- 10.0.0.2:8000/page": "a page",
     "curl -s 10.0.0.2:8080/page": "a page",
@@ -81,16 +81,18 @@ def test_every_common_program_prints_the_same_bytes_in_two_concurrent_guests(
         (folder / "nginx.conf").write_text(NGINX)
         (folder / "page").write_text("a page\n")
         for path in folder.iterdir():
-            os.utime(path, (1e9, 1e9))  # which both servers tell
+            os.utime(path, (1e9, 1e9))  # since both servers send the time of a file
         return Ended(folder, "python3", "script.py")
+
     with ThreadPoolExecutor(2) as pool:
-        one, other = pool.map(ran,
-                              ("this", "that"))  # as long: what ps tells of memory depends on it
+        # The names have the same length, on which the memory that ps shows depends.
+        one, other = pool.map(ran, ("this", "that"))
     assert one.status == 0, one.err
     assert [(typed, came) for (typed, words), came in zip(TYPED.items(), one.out.split("#"))
             if words not in came] == []
     assert "computing costs no time" in one.err and "tcp_probe is in no kernel" in one.err
-    assert "Results: ['" in one.out + one.err  # which waits for ever on a real Debian 12
+    # The result of net.iperf, which waits for ever on a real Debian 12.
+    assert "Results: ['" in one.out + one.err
     assert other.out == one.out
     for name in ("output.txt", "files/dump.pcap"):
         assert (other.kept / name).read_bytes() == (one.kept / name).read_bytes()
@@ -129,11 +131,11 @@ def test_a_command_in_the_background_has_no_terminal(tmp_path: Path) -> None:
         wait_until(lambda: os.waitpid(child, os.WNOHANG) != (0, 0), "the shell's end")
         assert "not a tty\nended\n" in (tmp_path / "out").read_text()
     finally:
-        os.close(terminal)  # which ends a shell that has not ended
+        os.close(terminal)  # ends the shell if it still runs
 
 
 def test_mininets_own_command_builds_the_networks_of_topo(tmp_path: Path) -> None:
-    """They are those of topo.py's docstring: every host reaches every other."""
+    """The networks are those of topo.py's docstring. Every host reaches every other one."""
     lines = re.findall(r"^    \./run\.sh -- (.*)$", (PROJECT / "topo.py").read_text(),
                        re.MULTILINE)
     for line, pings in zip(lines, (2, 6), strict=True):  # the dumbbell has a router, too
@@ -142,7 +144,7 @@ def test_mininets_own_command_builds_the_networks_of_topo(tmp_path: Path) -> Non
         assert f"0% dropped ({pings}/{pings} received)" in done.stderr, done.stderr
 
 
-# The same scripts in other places print the same bytes, at the same moments, and send the same ---
+# Scripts in another place print the same bytes at the same times, and send the same packets ---
 
 NETWORK = """\
 two() {
@@ -263,7 +265,7 @@ done
 
 
 def ended_in(folder: Path, prefix: str = "", flags: tuple[str, ...] = ()) -> Ended:
-    """How scripts ended in a folder, under names with this prefix."""
+    """Run all scripts in a folder, under names with a prefix."""
     folder.mkdir(parents=True)
     (folder / "network").write_text(NETWORK)
     for name, content in SCRIPTS.items():
@@ -274,7 +276,7 @@ def ended_in(folder: Path, prefix: str = "", flags: tuple[str, ...] = ()) -> End
 
 @contextmanager
 def busy(count: int) -> Iterator[None]:
-    """The machine's processors are busy meanwhile."""
+    """So many processes keep the machine's processors busy until the block ends."""
     burning = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
     try:
         yield
@@ -285,12 +287,12 @@ def busy(count: int) -> Iterator[None]:
 
 
 def times(ended: Ended) -> bytes:
-    """The output with its times on the guest's clock, and the time when all had ended."""
+    """The output with the guest's time of each piece, and the time at which all had ended."""
     return (ended.kept / "output.txt").read_bytes() + str(ended.facts()["virtual_s"]).encode()
 
 
 def test_ten_scripts_do_the_same_in_two_places(tmp_path: Path) -> None:
-    """The machine is busy in one of them; test_captures.py shows that captures change nothing."""
+    """The machine is busy in one of them. test_captures.py tests that captures change nothing."""
     first = ended_in(tmp_path / "a", flags=("--capture",))
     assert first.status == 0 and first.out.count('"bits_per_second"') > 20, first.err
     long = tmp_path / "a folder" / "with a much longer name" / "and some more of them" / "b"
@@ -345,14 +347,14 @@ def test_repeated_runs_differ_by_seed_and_their_table_has_lines_and_connections(
 
 
 def test_ctrl_c_keeps_the_runs_that_have_ended(tmp_path: Path) -> None:
-    """It comes as soon as two runs have ended, of far more."""
+    """Ctrl-C comes as soon as two of 500 runs have ended."""
     with begun(tmp_path, "sh", "-c", "sleep 1; echo number $(date +%N)",
                flags=("--repeat", "500", "--jobs", "2")) as running:
         ended = 0
-        while ended < 2:  # whichever ends first
-            told = running.stderr.readline()
-            assert told, "it ended before"
-            ended += b" of 500: seed " in told
+        while ended < 2:
+            line = running.stderr.readline()
+            assert line, "the command ended before"
+            ended += b" of 500: seed " in line
         running.send_signal(signal.SIGINT)
         out, err = (text.decode() for text in running.communicate())
     assert running.returncode == 130 and "of 500 runs had ended" in err

@@ -1,4 +1,4 @@
-"""./run.sh -- COMMAND: others' scripts in virtual time, the walls around them, their kernel."""
+"""./run.sh -- COMMAND runs scripts in virtual time, keeps their files, and has what they need."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def test_a_plain_script_runs_and_prints_the_same_bytes_twice(tmp_path: Path) -> 
     (tmp_path / "plain.py").write_text(PLAIN)
     first, second = (Ended(tmp_path, "python3", "plain.py") for _ in range(2))
     assert first.status == 0, first.err
-    # Two links of 25 ms each, there and back; the first waits for the address as well.
+    # There and back are four delays of 25 ms. The first ping also waits for ARP.
     assert "rtt min/avg/max/mdev = 100.000/120.000/200.000/40.000 ms" in first.out
     assert "0.00-2.00" in first.out and first.out == second.out
     assert (first.kept / "output.txt").read_bytes() == (second.kept / "output.txt").read_bytes()
@@ -61,7 +61,7 @@ def test_starting_a_program_costs_a_millisecond(tmp_path: Path) -> None:
     ended = Ended(tmp_path, "bash", "-c",
                   "echo $EPOCHREALTIME; env -u A env -u A true; echo $EPOCHREALTIME")
     began, end = (float(word) for word in ended.out.split())
-    assert 3.0 <= (end - began) * 1000 < 3.1  # the rest are system calls that fail
+    assert 3.0 <= (end - began) * 1000 < 3.1  # three programs, and system calls that fail
 
 
 def test_a_nearly_full_memory_of_the_guest_is_reported(tmp_path: Path) -> None:
@@ -94,7 +94,7 @@ def test_a_commands_files_are_kept_and_written_back_only_by_a_flag(tmp_path: Pat
     assert (files / "before").read_text() == "new\n" and (files / "in").read_text() == "x\n"
     assert (files / "d/made").stat().st_mode & 0o777 == 0o750
     assert not (files / "out").is_symlink() and "out: a link that leads elsewhere" in ended.err
-    assert (tmp_path / "before").read_text() == "before\n"  # the folder only looked writable
+    assert (tmp_path / "before").read_text() == "before\n"  # the host's file is unchanged
     assert began_s - 1 < (files / "before").stat().st_mtime - 100 < time.time() + 1
     back = Ended(tmp_path, "sh", "-c", "echo new > before", flags=("--write-back",))
     assert (tmp_path / "before").read_text() == "new\n" and "writes back before" in back.err
@@ -124,7 +124,7 @@ def test_a_commands_input_may_be_a_file_a_pipe_or_a_slow_writer(tmp_path: Path) 
         done = run_program(typed(tmp_path / "r", "cat"), cwd=tmp_path, stdin=file, text=False)
     assert done.stdout == b"a file\n"
     with begun(tmp_path, "cat", stdin=subprocess.PIPE) as slow:
-        for line in (b"one\n", b"two\n"):  # the second once the first has come back
+        for line in (b"one\n", b"two\n"):  # the second is written when the first has come back
             slow.stdin.write(line)
             slow.stdin.flush()
             assert slow.stdout.readline() == line
@@ -156,8 +156,8 @@ def test_a_wait_for_a_thread_without_system_calls_makes_no_timer_late(tmp_path: 
         ["/usr/bin/python3", "-c", patient, "--results", str(tmp_path / "r"), "--", "python3", "-c",
          spinning], cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(PROJECT)},
         stdin=subprocess.DEVNULL)
-    # Python gives up its lock after 5 ms, on a real machine too. Where the machine is busy, a beat
-    # comes up to a millisecond later now and then.
+    # Python gives up its lock after 5 ms, on a real machine too. On a busy machine a beat sometimes
+    # comes up to a millisecond later.
     assert done.returncode == 0, done.stderr
     beats = [0.0, *map(float, done.stdout.split())]
     assert len(beats) == 6, done.stdout
@@ -166,7 +166,7 @@ def test_a_wait_for_a_thread_without_system_calls_makes_no_timer_late(tmp_path: 
 
 
 def test_a_spinning_program_is_preempted_after_many_calls_of_sched_yield(tmp_path: Path) -> None:
-    """UML's own clock for the scheduler stands still for 1 ms at each of those calls."""
+    """UML's clock for the scheduler stands still for 1 ms at each of those calls."""
     spinning = ("import os, subprocess, time; began = time.monotonic()\n"
                 "other = subprocess.Popen(['python3', '-c', 'import time\\n"
                 "for _ in range(3): time.sleep(1); print(time.monotonic(), flush=True)'],"
@@ -233,7 +233,7 @@ def test_a_stopped_commands_files_are_kept(signals: tuple[int, ...], status: int
 
 
 def test_the_files_of_an_endless_computation_are_kept_at_its_wall_timeout(tmp_path: Path) -> None:
-    for wall_s in (3, 9, 30):  # longer where a guest that has much beside it had not begun by then
+    for wall_s in (3, 9, 30):  # longer if the guest of a busy machine had not begun by then
         ended = Ended(tmp_path, "sh", "-c", "echo 1 > so_far; while :; do :; done",
                       flags=("--timeout", f"1h,{wall_s}"))
         if (ended.kept / "files" / "so_far").exists():
@@ -251,7 +251,7 @@ def test_a_command_at_a_terminal_has_one_and_its_clock_waits_for_typing(tmp_path
     seen = ""
 
     def upto(pattern: str) -> re.Match[str]:
-        """The next output that matches; what comes before it is dropped."""
+        """The next output that matches a pattern; all output before it is dropped."""
         nonlocal seen
         until = time.monotonic() + HANGS_S
         while not (found := re.search(pattern, seen)) and time.monotonic() < until:
@@ -268,7 +268,7 @@ def test_a_command_at_a_terminal_has_one_and_its_clock_waits_for_typing(tmp_path
     try:
         upto("# ")
         before = int(typed("tty -s && date +%s", r"\n(\d{10})\r")[1])
-        time.sleep(1)  # nobody types
+        time.sleep(1)  # in which nobody types
         assert int(typed("date +%s", r"\n(\d{10})\r")[1]) - before < 60
         typed("echo begun; sleep 1000000", r"\nbegun")
         typed("\x03", "# ")
@@ -299,13 +299,13 @@ def test_a_full_disk_of_results_is_reported(tmp_path: Path) -> None:
     assert "Traceback" not in done.stderr
 
 
-# What public experiments need of the kernel for commands, each once ------------------
+# Each feature of the kernel for commands that a public experiment needs -----------------
 
 A = "iptables -t filter -A INPUT -p tcp"
 DEVICE = "ip link add d{} type"
-# By what they need: a program, and its words that have to end with status 0.
+# Lines for a shell, each of which has to end with status 0.
 CALLS = [
-    # As where they are modules: a network has no device before one is made.
+    # A network namespace has no such device before one is made, as if they were modules.
     "! ls /sys/class/net | grep -E 'tunl|sit|gre|erspan|bond[0-9]'",
     *(f"{A} {words}" for words in (
         "-m limit --limit 5/s -j ACCEPT", "-m hashlimit --hashlimit-name a --hashlimit 5/s -j DROP",
@@ -370,7 +370,7 @@ def test_each_call_of_public_experiments_is_accepted(tmp_path: Path) -> None:
 
 
 def test_packets_are_traced_with_tcp_probe(tmp_path: Path) -> None:
-    """tcp_probe did the same before Linux 4.16: it has the window with each arriving packet."""
+    """The event has the window at each arriving packet, as tcp_probe did before Linux 4.16."""
     (tmp_path / "work").mkdir()
     ended = Ended(tmp_path / "work", "sh", "-c", """
         ip link set lo up

@@ -1,4 +1,4 @@
-"""The driver end to end: real Mininet, real netem, real TCP, in the guest."""
+"""The driver measures end to end, with real Mininet, real netem and real TCP in the guest."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from tests.live.conftest import PROJECT, Driver, command, rows
 from tests.running import mounts_a_disk, run_program, small_disk
 from vtime import uml
 
-# At 56 kbit/s timers send probes and segments again.
+# At 56 kbit/s TCP's timers send probes and segments again.
 SMALL = ("--scenario", "zhao2019", "--rtt", "20,100", "--bw", "56,1000", "--iw", "3,10",
          "--keep-captures")
 
 
-# All parameters that go together, none at its default.
+# All parameters that can be used together, each with another value than its default.
 EVERY_PARAMETER = """# What changes where every parameter is another one?
 title = "every parameter"
 source = "a test"
@@ -85,7 +85,7 @@ def test_a_small_scenario_passes_end_to_end(small: Path) -> None:
         assert abs(float(row["seen_rtt_ms"]) - float(row["rtt_ms"])) < 0.05
         if row["retransmissions"] == "0":
             assert abs(float(row["total_ms"]) - float(row["model_ms"])) < 1.0
-    # 100 ms, 1 Mbit/s: the larger window saves most of one round trip.
+    # At 100 ms and 1 Mbit/s the larger window saves most of a round trip.
     total = {row["initcwnd"]: float(row["total_ms"]) for row in measured
              if row["rtt_ms"] == "100" and row["bandwidth_kbps"] == "1000"}
     assert 70 < total["3"] - total["10"] < 100
@@ -93,7 +93,7 @@ def test_a_small_scenario_passes_end_to_end(small: Path) -> None:
     assert facts["state"] == "complete" and facts["virtual_time"] is True
     assert facts["confined"] == uml.walls()
     assert facts["emulated_s"] > 3 * 0.1
-    assert {*facts} == {*documents.RUN_JSON, "what_ifs"}, "docs/REFERENCE.md tells every key"
+    assert {*facts} == {*documents.RUN_JSON, "what_ifs"}, "docs/REFERENCE.md has to have every key"
 
 
 @pytest.mark.skipif(shutil.which("tshark") is None, reason="no tshark: apt-get install tshark")
@@ -105,7 +105,7 @@ def test_tshark_observes_the_same_first_flights(small: Path) -> None:
 
 
 def test_measuring_again_gives_the_kept_findings(drive: Driver, results: Path) -> None:
-    """This is the quick scenario; docs/REPRODUCE.md and README quote kept findings."""
+    """The scenario is a quick one. docs/REPRODUCE.md and README quote kept findings."""
     assert drive("--scenario", "zhao2019", "--no-figures").returncode == 0
     now, before = (markdown.chapter(report).partition("### ")[2] for report in (
         registry.stored_report(runs.newest_whole("zhao2019", results)),
@@ -119,7 +119,7 @@ def test_a_question_with_wget_passes(drive: Driver, results: Path) -> None:
     assert done.returncode == 0, done.stderr
     (row,) = rows(results, "own")
     assert row["client"] == "wget" and row["verdict"] == "pass"
-    # wget's time is that of its process; in virtual time starting costs nothing.
+    # wget's time is that of its process, and starting a process takes no virtual time.
     assert abs(float(row["total_ms"]) - float(row["model_ms"])) < 1.0
     assert (row["rtt_ms"], row["bandwidth_kbps"], row["seen_initcwnd"]) == ("77", "1234", "4")
     assert abs(float(row["seen_bandwidth_kbps"]) - 1234) < 2
@@ -127,7 +127,7 @@ def test_a_question_with_wget_passes(drive: Driver, results: Path) -> None:
 
 @mounts_a_disk
 def test_a_disk_that_fills_up_stops_a_run_and_fails_no_trial(small: Path, results: Path) -> None:
-    """It may fill up first in a guest's folder, in a capture, or in the records."""
+    """The disk may be full first for a guest's folder, for a capture, or for the records."""
     with small_disk(results, "size=36k"):
         for size in ("36k", "60k", "9m"):
             subprocess.run(["mount", "-o", f"remount,size={size}", str(results)], check=True)
@@ -144,7 +144,7 @@ def test_a_disk_that_fills_up_stops_a_run_and_fails_no_trial(small: Path, result
 
 def test_packets_of_a_trial_with_every_parameter_are_kept(drive: Driver, results: Path,
                                                           tmp_path: Path) -> None:
-    """Its id has more bytes than the name of a file may have."""
+    """The id of such a trial has more bytes than the name of a file may have."""
     scenario = tmp_path / "every.toml"
     scenario.write_text(EVERY_PARAMETER)
     done = drive("--scenario", str(scenario), "--keep-captures", "--no-figures", "--no-reasons")

@@ -1,4 +1,7 @@
-"""The engines: what a machine forbids, real time, netlink, the guest's clock, tampered guests."""
+"""The engines refuse machines that forbid what guests need, and refuse what a wrong guest measures.
+
+Further tests are on real time, on settings by netlink, and on the guest's clock.
+"""
 
 from __future__ import annotations
 
@@ -42,7 +45,7 @@ def test_a_kernel_that_does_not_boot_is_named(tmp_path: Path) -> None:
 
 def test_a_machine_that_forbids_ptrace_and_seccomp_is_refused_with_the_reason(
         kernel: Path, tmp_path: Path) -> None:
-    """A container's security profile may refuse both to the whole run."""
+    """The security profile of a container may refuse both to all processes."""
     forbidding = ("import ctypes, os, sys; from vtime import confine;"
                   " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
                   " confine.load([(0x20, 0, 0, 0), (0x15, 1, 0, 101), (0x15, 0, 1, 317),"
@@ -59,7 +62,7 @@ def test_a_machine_that_forbids_ptrace_and_seccomp_is_refused_with_the_reason(
 
 
 def test_a_machine_whose_linux_is_older_than_6_3_runs_guests(kernel: Path, tmp_path: Path) -> None:
-    """It refuses memfd_create with MFD_EXEC (16) as an unknown flag, with EINVAL (22)."""
+    """Such a Linux does not know memfd_create's flag MFD_EXEC (16), and answers EINVAL (22)."""
     (tmp_path / "command.json").write_text(json.dumps(["echo", "from the guest"]))
     older = ("import ctypes, os, sys; from vtime import confine;"
              " ctypes.CDLL(None).prctl(38, 1, 0, 0, 0);"
@@ -73,7 +76,7 @@ def test_a_machine_whose_linux_is_older_than_6_3_runs_guests(kernel: Path, tmp_p
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a /dev/shm of its own")
 def test_a_guest_needs_nothing_of_dev_shm(kernel: Path, tmp_path: Path) -> None:
-    """In a container /dev/shm is small, and nothing in it may be executed."""
+    """A container's /dev/shm is small, and no file in it may be executed."""
     (tmp_path / "command.json").write_text(json.dumps(["echo", "from the guest"]))
     done = run_program(
         ["unshare", "--mount", "--propagation", "private", "sh", "-c",
@@ -109,10 +112,10 @@ def test_the_guest_cannot_write_to_the_host(kernel: Path, tmp_path: Path) -> Non
 
 
 def test_the_host_engine_measures_in_real_time(kernel: Path, tmp_path: Path) -> None:
-    """The guest without time travel is a machine with netem: there the host engine runs.
+    """The host engine runs in a guest without virtual time, which is a machine with netem.
 
-    Real time is what the machine makes of it: where something else took the processor, the
-    verdict says so, and it is measured again. Where it always does, times alone may be wrong.
+    If another program took the processor, a verdict fails, and the cell is measured again. After
+    several attempts only checks of times may fail.
     """
     for attempt in range(5):
         status, said, rows = in_real_time(kernel, tmp_path / f"guest{attempt}")
@@ -128,10 +131,11 @@ def test_the_host_engine_measures_in_real_time(kernel: Path, tmp_path: Path) -> 
 
 
 def in_real_time(kernel: Path, folder: Path) -> tuple[int, str, list[dict[str, str]]]:
-    """A cell of zhao2019 by the host engine: the status, the output, and the rows."""
-    # In a user's guest root's files are nobody's: with its set-user-id bit, mount(8) would run as
-    # nobody (MS_RDONLY | MS_NOSUID | MS_REMOUNT | MS_BIND).
-    # Measured in the guest's own memory: links may not be made in the folder that is the host's.
+    """Measure a cell of zhao2019 with the host engine; return the status, the output and the rows.
+    """
+    # In a user's guest root's files belong to nobody, so mount(8) with its set-user-id bit would
+    # run as nobody. The flags are MS_RDONLY | MS_NOSUID | MS_REMOUNT | MS_BIND. The results are in
+    # the guest's memory, since no links may be made in the host's folder.
     measuring = ("/usr/bin/python3 -c \"from vtime.mounts import mount;"
                  " mount('', '/', '', 1 | 2 | 32 | 4096)\" &&"
                  " /usr/bin/python3 experiment.py --engine host --scenario zhao2019 --rtt 50"
@@ -154,10 +158,10 @@ def in_guest(kernel: Path, folder: Path, command: list[str], real_time: bool = F
     return int((folder / "status").read_text())
 
 
-# What is set over netlink is what tc and ip show, and what they would have set ---
+# tc and ip show the settings by netlink as if they had set them themselves --------------
 
-# It runs in the guest. Netlink sets one interface; tc and ip set another one, of the same name in
-# a namespace of its own; and both are shown.
+# This runs in the guest. Netlink sets one interface. tc and ip set another one of the same name, in
+# another namespace. tc and ip then show both.
 BOTH = """
 import json, os, re, subprocess, sys
 from types import SimpleNamespace
@@ -256,13 +260,14 @@ TICKS = "import os\nstart = os.times().elapsed\nwhile os.times().elapsed == star
 
 
 def guest(kernel: Path, folder: Path, program: str) -> list[str]:
-    """The command of a guest that runs a Python program."""
+    """The command line of a guest that runs a Python program."""
     (folder / "command.json").write_text(json.dumps(
         ["/usr/bin/python3", "-c", program.replace("{results}", RESULTS)]))
     return guest_command(kernel)
 
 
 def seen_by(kernel: Path, folder: Path, program: str) -> list[int]:
+    """The numbers that a Python program in a guest writes into seen.json."""
     subprocess.run(guest(kernel, folder, program), cwd=folder, stdin=subprocess.DEVNULL,
                    stdout=subprocess.DEVNULL, timeout=HANGS_S, check=False)
     seen: list[int] = json.loads((folder / "seen.json").read_text())
@@ -280,7 +285,7 @@ def test_a_thousand_reads_are_free_and_then_each_costs_a_nanosecond_more(
 
 def test_a_process_that_spins_until_the_clock_moves_ends(kernel: Path, tmp_path: Path) -> None:
     reads, took_ns = seen_by(kernel, tmp_path, SPIN)
-    # 1000 reads, then √(2 · 10⁹): see clock.sed.
+    # 1000 reads are free, then √(2 · 10⁹) reads cost a second (clock.sed).
     assert reads < 50_000 and 1_000_000_000 <= took_ns < 1_000_100_000
 
 
@@ -298,12 +303,12 @@ def test_a_loop_on_times_which_reads_no_clock_ends_at_the_deadline(kernel: Path,
         worker.stop()
 
 
-# A guest that measures something else than was requested, and reads back what it had to set ---
+# Guests that measure another setting than the requested one -------------------------------
 
-# Stored captures (tests/unit/fetches/test_tamperings.py) show what changes in a packet. What
-# changes in a kernel changes all that follows: here the network, its routes, sysctls and sockets
-# are others, each for one trial between those that are as requested.
-# What the model computes; what it does not, since packets are lost or a timer paces.
+# tests/unit/fetches/test_tamperings.py changes packets of stored captures. A change in a kernel
+# also changes all packets after it. Here the network, its routes, sysctls or sockets are others in
+# one trial, between trials that are measured as requested. The model computes PLAIN. It does not
+# compute LOSSY and BBR, since packets are lost or a timer paces.
 PLAIN = Trial(scenario="live", rtt_ms=60, bandwidth_kbps=5000, uplink_kbps=5000,
               queue_packets=1000, loss_percent=0, initcwnd=10, initrwnd=40,
               congestion_control="cubic", client="libcurl", response_bytes=60_000, repeat=1)
@@ -316,10 +321,12 @@ Change = Callable[[Trial], Job]
 
 
 def of_trial(**fields: str | float) -> Change:
+    """Measure another trial than the requested one."""
     return lambda trial: replace(trial, **fields).job()
 
 
 def shaped(**fields: str | float) -> Change:
+    """Measure on another network than the requested one."""
     return lambda trial: {**trial.job(), "network": replace(trial, **fields).job()["network"]}
 
 
@@ -328,14 +335,16 @@ def with_sysctl(name: str, value: str) -> Change:
 
 
 def with_buffers(name: str, value: str) -> Change:
+    """Measure with other sizes of buffers, as the sysctl tcp_rmem or tcp_wmem has them."""
     return lambda trial: {**trial.job(), "buffers": {f"net.ipv4.tcp_{name}": value}}
 
 
 def routed(**options: int | bool) -> Change:
+    """Measure with other options of the routes."""
     return lambda trial: {**trial.job(), "options": options}
 
 
-# What was requested, what the guest did, and the check that refuses it.
+# Requested trials, each with what the guest does in its place, and the check that refuses it.
 REFUSED: list[tuple[Trial, Change, str]] = [
     *((trial, change, check) for trial in (PLAIN, BBR, LOSSY) for change, check in (
         (of_trial(initcwnd=11), "initial window"),
@@ -365,7 +374,7 @@ REFUSED: list[tuple[Trial, Change, str]] = [
     (PLAIN, shaped(qdisc="fq"), "causes"),
     (KEPT, with_sysctl("slow_start_after_idle", "0"), "model"),
     (KEPT, of_trial(kept=1, idle_ms=2000.02), "causes")]
-# docs/METHOD.md names these: whether a number changes, and in which trial nothing shows it.
+# Changes that no check sees, which docs/METHOD.md names; and whether a number is another one.
 PASSES: list[tuple[Trial, Change, bool]] = [
     (PLAIN, shaped(rtt_ms=60.004), True),
     (LOSSY, routed(quickack=True), True),
@@ -379,11 +388,12 @@ PASSES: list[tuple[Trial, Change, bool]] = [
 
 
 def tampered(kernel: Path, folder: Path, requested: list[tuple[Trial, Change]]) -> list[Record]:
-    """The records of requested trials, each of which one guest measured with its change."""
+    """The records of requested trials, which one guest measured with a change each."""
     trials = [replace(trial, repeat=number) for number, (trial, _) in enumerate(requested, 1)]
     jobs = [Job(**{**change(trial), "id": trial.id})
             for trial, (_, change) in zip(trials, requested)]
-    seen = {each.trial_id: each for each in UmlEngine(kernel, 1).run(jobs, {}, folder)}
+    seen = {observed.trial_id: observed
+            for observed in UmlEngine(kernel, 1).run(jobs, {}, folder)}
     return [judge_fetch(trial, seen[trial.id].content, seen[trial.id].client_pcap,
                         seen[trial.id].server_pcap, exact=True, sysctls={}) for trial in trials]
 

@@ -1,9 +1,8 @@
-"""Root in the guest tries to get at the host: nothing outside its folder changes or is read.
+"""Root in the guest tries to reach the host, and changes and reads nothing outside its folder.
 
-The guest runs a probe in place of the worker. Beside what the probe tells of
-itself, the host's own files are looked at afterwards.
-
-What a kernel made elsewhere may ask of the machine itself: tests/programs/engines/test_confine.py.
+The guest runs a probe in the place of the worker. The probe reports its attempts, and the host's
+files are compared afterwards. tests/programs/engines/test_confine.py has the system calls that a
+kernel from elsewhere may make.
 """
 
 from __future__ import annotations
@@ -28,8 +27,8 @@ from vtime.kernel.init import RESULTS
 NOBODY = 65534
 SECRET = "a secret of the host's"
 
-# What root does in the guest: each attempt is noted as worked, or with its refusal. A write that
-# only reaches the guest's own memory is none: what counts is hostfs.
+# The program that root runs in the guest. It notes whether each attempt worked or was refused. Only
+# writes to hostfs count, not those to the guest's memory.
 PROBE = r'''
 import ctypes, json, os, socket, subprocess, sys
 
@@ -115,7 +114,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def seen_of(folder: Path) -> dict[str, tuple[object, ...]]:
-    """The state of every file in a folder."""
+    """The state and the content of every file in a folder."""
     return {str(path): (path.read_bytes() if path.is_file() else b"", *path.lstat()[:6],
                         path.lstat().st_mtime_ns, path.lstat().st_ctime_ns)
             for path in (folder, *sorted(folder.rglob("*")))}
@@ -124,11 +123,11 @@ def seen_of(folder: Path) -> dict[str, tuple[object, ...]]:
 @pytest.mark.parametrize("owner", [os.geteuid(), *([NOBODY] if os.geteuid() == 0 else [])])
 def test_root_in_a_guest_changes_and_reads_nothing_outside(kernel: Path, listener: socket.socket,
                                                            owner: int) -> None:
-    """It runs as the user who runs the test; root also runs it as another user."""
+    """The guest runs as the user who runs the test. Root runs it as another user, too."""
     if confine.lacking():
         pytest.skip(f"this machine lacks {confine.lacking()}")
     place = Path(tempfile.mkdtemp())
-    place.chmod(0o755)  # either user comes to what is below it
+    place.chmod(0o755)  # so that both users can reach the folders in it
     try:
         told = escape(kernel, place, listener.getsockname()[1], owner)
     finally:
@@ -142,10 +141,13 @@ def test_root_in_a_guest_changes_and_reads_nothing_outside(kernel: Path, listene
 
 
 def escape(kernel: Path, place: Path, port: int, owner: int) -> dict[str, list[str]]:
-    """Run the probe as a user of the host. Returns its report, if nothing outside has changed."""
+    """Run the probe as a user of the host, and return its report.
+
+    Asserts that nothing outside the guest's folder has changed.
+    """
     outside, folder = place / "outside", place / "guest"
-    for made in (outside, folder):
-        made.mkdir()
+    outside.mkdir()
+    folder.mkdir()
     (outside / "victim").write_text(SECRET)
     (folder / "planted").symlink_to(outside / "victim")
     (folder / "probe.py").write_text(PROBE)
@@ -167,14 +169,16 @@ def escape(kernel: Path, place: Path, port: int, owner: int) -> dict[str, list[s
 
 
 def as_user(owner: int) -> list[str]:
-    return ["setpriv", f"--reuid={owner}", f"--regid={owner}", "--clear-groups",
-            "--"] if owner != os.geteuid() else []
+    """The words before a command that runs as a user; none if that is this one."""
+    if owner == os.geteuid():
+        return []
+    return ["setpriv", f"--reuid={owner}", f"--regid={owner}", "--clear-groups", "--"]
 
 
 def for_everybody(kernel: Path, place: Path, owner: int) -> list[str]:
-    """A user's command of a guest, with a kernel and a project that any user can read.
+    """The command line of a guest for a user, with a kernel and a project that any user can read.
 
-    The user asks for it: walls depend on who asks.
+    A process of that user makes it, since the walls depend on the user.
     """
     shutil.copy(kernel, place / "linux")
     for name in ("firstflight", "vtime"):
@@ -184,7 +188,6 @@ def for_everybody(kernel: Path, place: Path, owner: int) -> list[str]:
               " print(json.dumps(uml.guest_command(Path(sys.argv[1]))))")
     done = subprocess.run(
         [*as_user(owner), sys.executable, "-B", "-c", asking, str(place / "linux")],
-                          cwd=place / "project", capture_output=True, text=True, timeout=HANGS_S,
-                          check=True)
+        cwd=place / "project", capture_output=True, text=True, timeout=HANGS_S, check=True)
     command: list[str] = json.loads(done.stdout)
     return command

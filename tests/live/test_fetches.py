@@ -1,4 +1,4 @@
-"""Fetches in the guest: cells are their own, causes, populations, losses."""
+"""Fetches in the guest repeat to the byte, and pass with causes, losses and pauses."""
 
 from __future__ import annotations
 
@@ -36,6 +36,7 @@ TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000
 
 
 def of_list(kernel: Path, folder: Path, lists: Mapping[str, Any]) -> dict[Trial, Record]:
+    """Measure all trials of lists of values."""
     requested = KIND.study_of(question.scenario("own", Overrides(lists, repeat=1)), NOTHING, 1)
     return measured(UmlEngine(kernel, 1), folder, requested.trials, requested.head.sysctls)
 
@@ -44,8 +45,9 @@ def test_curl_linked_once_measures_as_curl(kernel: Path, tmp_path: Path,
                                             monkeypatch: pytest.MonkeyPatch) -> None:
     """Every packet is the same to the nanosecond.
 
-    It makes some ten failing system calls fewer, a microsecond each, before it sends the SYN: only
-    what ends with a jiffy, as the timeout of a SYN, is that much longer after it.
+    Curl linked once makes some ten failing system calls fewer before it sends the SYN, each of
+    which takes a microsecond. So only times that end with a jiffy, as a SYN's timeout, are longer
+    by these.
     """
     trials = [replace(TRIAL, client="curl", initcwnd=initcwnd, rtt_ms=rtt_ms)
               for initcwnd in (3, 10) for rtt_ms in (20, 500)]
@@ -54,16 +56,15 @@ def test_curl_linked_once_measures_as_curl(kernel: Path, tmp_path: Path,
     with monkeypatch.context() as patch:
         patch.setattr(fork_server, "libraries", dict)
         anew = list(UmlEngine(kernel, 1).run(jobs, {}, tmp_path / "anew"))
-    for each, other in zip(once, anew, strict=True):
-        assert each.content["fetch"]["ok"]
-        assert {**each.content["fetch"], "port": 0} == {**other.content["fetch"], "port": 0}
-        for packets, others in ((each.client_pcap, other.client_pcap),
-                                (each.server_pcap, other.server_pcap)):
-            assert times_and_sizes(packets) == times_and_sizes(others)
+    for linked, started in zip(once, anew, strict=True):
+        assert linked.content["fetch"]["ok"]
+        assert {**linked.content["fetch"], "port": 0} == {**started.content["fetch"], "port": 0}
+        assert times_and_sizes(linked.client_pcap) == times_and_sizes(started.client_pcap)
+        assert times_and_sizes(linked.server_pcap) == times_and_sizes(started.server_pcap)
 
 
 def test_a_kept_guest_measures_as_a_new_one(kernel: Path, tmp_path: Path) -> None:
-    """This includes trials that it gets after its kernel stood still."""
+    """It also does so with trials that it gets after its kernel was stopped."""
     trials = [replace(TRIAL, client=client, initcwnd=initcwnd, loss_percent=5, repeat=repeat)
               for client in ("curl", "libcurl") for initcwnd in (3, 10) for repeat in (1, 2)]
     engine, kept = UmlEngine(kernel, 1), []
@@ -71,22 +72,22 @@ def test_a_kept_guest_measures_as_a_new_one(kernel: Path, tmp_path: Path) -> Non
         for number in range(0, len(trials), 2):
             jobs = [trial.job() for trial in trials[number:number + 2]]
             kept += engine.run(jobs, {}, tmp_path / str(number))
-    assert engine.started == 2  # the library that forks curl is in one of them
+    assert engine.started == 2  # one for curl, which has the library that forks it
     anew = UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, tmp_path / "anew")
-    for each, other in zip(kept, anew, strict=True):
-        assert each.content["fetch"]["ok"] and each.trial_id == other.trial_id
-        assert times_and_sizes(each.client_pcap) == times_and_sizes(other.client_pcap)
-        assert times_and_sizes(each.server_pcap) == times_and_sizes(other.server_pcap)
+    for by_kept, by_new in zip(kept, anew, strict=True):
+        assert by_kept.content["fetch"]["ok"] and by_kept.trial_id == by_new.trial_id
+        assert times_and_sizes(by_kept.client_pcap) == times_and_sizes(by_new.client_pcap)
+        assert times_and_sizes(by_kept.server_pcap) == times_and_sizes(by_new.server_pcap)
 
 
 def times_and_sizes(packets: bytes) -> list[tuple[int, int]]:
-    """The nanoseconds since the first frame and the bytes of each frame."""
+    """For each frame the nanoseconds since the first one, and its bytes."""
     frames = [(time_ns, frame_bytes) for time_ns, _, frame_bytes in pcap.frames(packets)]
     return [(time_ns - frames[0][0], frame_bytes) for time_ns, frame_bytes in frames]
 
 
 def test_a_windows_numbers_do_not_depend_on_the_other_windows(kernel: Path, tmp_path: Path) -> None:
-    """The requested receive window is offered with any list of initial windows."""
+    """The client offers the requested receive window, whatever the list of initial windows is."""
     lists: dict[str, Any] = {
         "rtt_ms": [276.8], "bandwidth_kbps": [9253], "response_bytes": [183_173],
         "initrwnd": [44, 100, 400], "queue": ["5000"], "congestion_control": ["reno"]}
@@ -100,7 +101,7 @@ def test_a_windows_numbers_do_not_depend_on_the_other_windows(kernel: Path, tmp_
 
 
 def test_a_list_of_cells_has_the_numbers_of_its_parts(kernel: Path, tmp_path: Path) -> None:
-    """They are measured in one run and split; none may differ by a microsecond."""
+    """The list is measured in one run and in parts, and no time differs by a microsecond."""
     lists: dict[str, list[Any]] = {
         "rtt_ms": [70.5, 300], "bandwidth_kbps": [20_000], "queue": ["100"], "gap_ms": [40],
         "qdisc": ["fifo", "fq"], "initcwnd": [10, 1000], "initrwnd": [45], "kept": [1],
@@ -113,7 +114,7 @@ def test_a_list_of_cells_has_the_numbers_of_its_parts(kernel: Path, tmp_path: Pa
 
 
 def test_a_resumed_run_has_the_rows_of_an_undisturbed_one(results: Path, kernel: Path) -> None:
-    """One run has one guest; the other has two, and was interrupted."""
+    """One run has one guest. The other one has two, and was interrupted."""
     requested = ["--rtt", "30,300", "--bw", "20000", "--size", "9000,90000", "--iw", "3,30",
                  "--loss", "0%,2%", "--repeat", "1", "--quiet", "--no-figures", "--no-reasons"]
     runs_of = []
@@ -140,14 +141,14 @@ def test_a_resumed_run_has_the_rows_of_an_undisturbed_one(results: Path, kernel:
 
 
 def test_a_pause_has_the_same_length_after_another_trial(kernel: Path, tmp_path: Path) -> None:
-    """58.3 s into the pause the kernel forgets the connection before (TIME_WAIT)."""
+    """At 58.3 s of the pause the kernel forgets the trial's connection before (TIME_WAIT)."""
     pause = replace(TRIAL, rtt_ms=10, burst_bytes=3000, gap_ms=58_900)
     (alone,) = measured(UmlEngine(kernel, 1), tmp_path / "alone", [pause]).values()
     assert measured(UmlEngine(kernel, 1), tmp_path / "after", [TRIAL, pause])[pause] == alone
 
 
 def test_a_failed_fetch_does_not_change_the_next(kernel: Path, tmp_path: Path) -> None:
-    """The failed fetch's client tries a second connection, which the server also reports."""
+    """The client of the failed fetch tries a second connection; the server reports on it, too."""
     nothing_passes = replace(TRIAL, rtt_ms=268.6, qdisc="cake", queue_packets=1, kept=1)
     after = replace(TRIAL, response_bytes=14_580)
     (alone,) = measured(UmlEngine(kernel, 1), tmp_path / "alone", [after]).values()
@@ -156,11 +157,11 @@ def test_a_failed_fetch_does_not_change_the_next(kernel: Path, tmp_path: Path) -
     assert records[TRIAL].verdict == alone.verdict == PASS and records[after] == alone
 
 
-# Every cause of a published set-up on one cell of it, as the guest measures it --------
+# A cell of each published set-up with every cause -----------------------------------------
 
-# A cell of each, a column that only its last cause fills, the size of its body there, and what
-# IW 10 takes then, in ms: published are 370 (with 8 ms of processes) and 665 (with 13 ms, within
-# 10 %).
+# A cell of a scenario: its RTT in ms, its rate in kbit/s, a column that only the last cause fills,
+# the size of the body with all causes, and the time with IW 10 in ms. Published are 370 ms, of
+# which processes take 8, and 665 ms, of which they take 13 (within 10 %).
 CELLS = [("zhao2019", "100", "1000", "head", "9000", 361.1),
          ("marrama2012", "140", "1200", "acts_as", "39096", 611.2)]
 
@@ -197,20 +198,22 @@ SYSCTLS = SCENARIO.head.sysctls
 PLAIN = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=8000, uplink_kbps=8000,
               queue_packets=1000, loss_percent=0, initcwnd=3, initrwnd=64,
               congestion_control="cubic", client="libcurl", response_bytes=9000, repeat=1)
-# Three segments, headers (56 bytes and four digits) included: all that a window of three lets out.
+# The burst has three segments with the headers, which have 56 bytes and the four digits of the
+# size. So a window of three lets all of it leave.
 STAGED = replace(PLAIN, burst_bytes=3 * 1448 - 60, gap_ms=250)
 
 
 def test_a_gap_longer_than_the_rtt_hides_the_window(shared: UmlEngine, tmp_path: Path) -> None:
-    """The paper's section 4.1: the burst is acknowledged while the back-end works."""
+    """The burst is acknowledged while the back-end works (the paper's section 4.1)."""
     near = [replace(STAGED, initcwnd=window) for window in (3, 10)]
     far = [replace(STAGED, rtt_ms=400, initcwnd=window) for window in (3, 10)]
     records = measured(shared, tmp_path, [*near, *far], SYSCTLS)
     assert [record.verdict for record in records.values()] == [PASS] * 4
     latency = [records[trial].latency_ms for trial in (*near, *far)]
     assert all(value is not None for value in latency)
-    assert abs(latency[0] - latency[1]) < 2  # at 100 ms IW 3 has become 6 by then
-    assert latency[2] - latency[3] > 150  # at 400 ms it has not
+    near_3, near_10, far_3, far_10 = latency
+    assert abs(near_3 - near_10) < 2  # at 100 ms the window of 3 has become 6 in the gap
+    assert far_3 - far_10 > 150  # at 400 ms it has not
 
 
 def test_a_kept_connection_hides_the_window(shared: UmlEngine, tmp_path: Path) -> None:
@@ -226,7 +229,7 @@ def test_a_kept_connection_hides_the_window(shared: UmlEngine, tmp_path: Path) -
 
 def test_random_loss_is_the_same_after_any_other_trials(kernel: Path, shared: UmlEngine,
                                                         tmp_path: Path) -> None:
-    """Some FINs are lost, so that a connection would live on into the next trial."""
+    """Some FINs are lost, so that a connection could live on in the next trial."""
     trials = [replace(PLAIN, response_bytes=response_bytes, loss_percent=loss_percent, seed=seed,
                       repeat=seed, initcwnd=window)
               for response_bytes, loss_percent in ((40_000, 5), (1000, 20))
@@ -240,12 +243,12 @@ def test_random_loss_is_the_same_after_any_other_trials(kernel: Path, shared: Um
         other = again[trial]
         assert (other.retransmissions, other.lost_segments) \
             == (record.retransmissions, record.lost_segments)
-        # A system call that fails counts 1 µs, and how many fail depends on what is cached.
+        # A system call that fails takes 1 µs, and how many fail depends on what is cached.
         assert abs((other.total_ms or 0) - (record.total_ms or 0)) < 0.0025
 
 
 def test_a_small_population_passes_its_verdicts(shared: UmlEngine, tmp_path: Path) -> None:
-    """It has one in 66 responses, under every window, with every mechanism."""
+    """The population has one in 66 responses, under every window, with every mechanism."""
     trials = [trial for trial in whole("dukkipati2010").trials
               if trial.part == "avgdc" and trial.sample % 66 == 0]
     records = measured(shared, tmp_path, trials, SYSCTLS)
@@ -256,7 +259,7 @@ def test_a_small_population_passes_its_verdicts(shared: UmlEngine, tmp_path: Pat
 
 def test_without_time_stamps_a_first_flight_has_longer_segments(shared: UmlEngine,
                                                                 tmp_path: Path) -> None:
-    """It has ten segments of 1460 bytes, where 1448 bytes would need eleven."""
+    """The response has ten segments of 1460 bytes. Of 1448 bytes it would have eleven."""
     trial = replace(TRIAL, response_bytes=14_520, initcwnd=20,
                     sysctl="net.ipv4.tcp_timestamps=0")
     (record,) = measured(shared, tmp_path, [trial]).values()
@@ -264,7 +267,8 @@ def test_without_time_stamps_a_first_flight_has_longer_segments(shared: UmlEngin
 
 
 def test_a_sysctl_holds_for_its_own_trial_only(kernel: Path, tmp_path: Path) -> None:
-    """The kernel may refuse another one of that trial, and a test of the wire may not show it."""
+    """The kernel refuses one of a trial's sysctls, and another one changes no packet of the trial.
+    """
     refused = "net.ipv4.tcp_sack=0+net.ipv4.tcp_syn_retries=999"
     accurate = "net.ipv4.tcp_ecn=3"
     sysctls = ["none", refused, "none", "net.ipv4.tcp_slow_start_after_idle=0",
@@ -275,7 +279,7 @@ def test_a_sysctl_holds_for_its_own_trial_only(kernel: Path, tmp_path: Path) -> 
     seen = list(UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, tmp_path))
     assert seen[1].content["error"].startswith(
         "client cannot have net.ipv4.tcp_syn_retries = '999'")
-    packets = [times_and_sizes(each.client_pcap) for each in seen]
+    packets = [times_and_sizes(observed.client_pcap) for observed in seen]
     assert packets[0] == packets[2] != packets[3]
     assert packets[4] == packets[6] != packets[5]
     judged = measured(UmlEngine(kernel, 1), tmp_path / "judged", trials[:4]).values()
@@ -285,7 +289,7 @@ def test_a_sysctl_holds_for_its_own_trial_only(kernel: Path, tmp_path: Path) -> 
 
 
 def test_a_fixed_receive_window_does_not_grow(shared: UmlEngine, tmp_path: Path) -> None:
-    """It has a scale or none, on new and used connections. Without the flag it would grow."""
+    """It does not on new and on used connections, with a scale and without. Other windows grow."""
     trials = [replace(TRIAL, bandwidth_kbps=20_000, response_bytes=300_000, kept=kept,
                       initrwnd=window, rwnd_growth=growth)
               for window in (10, 90) for kept in (0, 1) for growth in ("grows", "fixed")]
@@ -302,7 +306,7 @@ UPLOAD = replace(TRIAL, bandwidth_kbps=20_000, uplink_kbps=20_000, initrwnd=64,
 
 
 def test_an_upload_begins_with_the_clients_window(shared: UmlEngine, tmp_path: Path) -> None:
-    """It is the client's own, a route's, or that after a pause, under each congestion control."""
+    """The window is the default, a route's, or that after a pause; also with other algorithms."""
     windows = {window: replace(UPLOAD, client_initcwnd=window) for window in (0, 5, 21)}
     idle = {sysctl: replace(UPLOAD, kept=1, idle_ms=2000, sysctl=sysctl) for sysctl in (
         "none", "net.ipv4.tcp_slow_start_after_idle=0")}

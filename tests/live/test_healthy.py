@@ -1,7 +1,6 @@
-"""Scripts that do what they mean: the report of a capture says nothing of them.
+"""The report of a capture has no remark on scripts that do what they mean.
 
-Those in bash are each between two namespaces of their own, and those of Mininet in a network of
-their own; all are in one guest.
+Each script in bash has two namespaces, and each of Mininet's a network. All are in one guest.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""./run.sh -- COMMAND: what packets cost where nothing holds them back, and what sockets hold."""
+"""./run.sh -- COMMAND keeps packets apart by their cost, and sockets hold as much as on Debian."""
 
 from __future__ import annotations
 
@@ -8,55 +8,30 @@ from pathlib import Path
 from tests.live.commands import Ended, needs_commands
 
 pytestmark = needs_commands
-# 400 datagrams of 1250 bytes come to a limit of 10 Mbit/s at one moment. A packet costs 0.5 ms, and
-# the limit keeps packets 1 ms apart, except while its bucket is full.
+# 400 datagrams of 1250 bytes come to a limit of 10 Mbit/s at one moment. The limit keeps packets 1
+# ms apart, except while its bucket is full. A packet costs 0.5 ms.
 PLACES = r"""
 limit() { d=$1; shift; case $kind in
     tbf) tc -n a qdisc add dev $d "$@" tbf rate 10mbit burst $bucket limit 5000000 ;;
     htb) tc -n a qdisc add dev $d "$@" handle 2: htb default 1
-        tc -n a class add dev $d parent 2: classid 2:1 htb rate 10mbit burst $bucket cburst $bucket ;;
-    cake) tc -n a qdisc add dev $d "$@" cake bandwidth 10mbit ;;
-    fq) tc -n a qdisc add dev $d "$@" fq maxrate 10mbit flow_limit 1000 ;;
-    esac; }
-delay() { d=$1; shift; tc -n a qdisc add dev $d "$@" netem delay 20ms limit 1000; }
-cat >receive.py <<'PYTHON'
-import socket, time
-receiver = socket.socket(type=socket.SOCK_DGRAM)
-receiver.bind(("", 7000))
-open("ready", "w").close()
-times = []
-receiver.settimeout(4)
-try:
-    while len(times) < 400:
-        receiver.recv(2000)
-        times.append(time.monotonic())
-except TimeoutError:
-    pass
-print(len(times), round((times[300] - times[100]) * 1000 / 200, 3))
-PYTHON
-cat >send.py <<'PYTHON'
-import socket
-sender = socket.socket(type=socket.SOCK_DGRAM)
-for number in range(400):
-    sender.sendto(bytes(1208), ("10.0.0.2", 7000))
-PYTHON
-while read -r kind place bucket; do
-    ip netns add a; ip netns add b
-    ip link add name e0 netns a type veth peer name e0 netns b
-    ip -n a addr add 10.0.0.1/24 dev e0; ip -n b addr add 10.0.0.2/24 dev e0
-    ip -n a link set dev e0 up; ip -n b link set dev e0 up
-    case $kind-$place in
-    none-*) delay e0 root ;;
-    *-under) delay e0 root handle 1:; limit e0 parent 1: ;;
-    tbf-over) limit e0 root handle 2:; delay e0 parent 2: ;;
-    htb-over) limit e0 root; delay e0 parent 2:1 ;;
-    esac
-    ip netns exec a ping -q -c 2 -i 0.1 10.0.0.2 >/dev/null
-    ip netns exec b python3 receive.py >got & until [ -e ready ]; do sleep 0.01; done
-    ip netns exec a python3 send.py; wait
-    echo "$kind $place $bucket $(cat got)"
-    ip netns del a; ip netns del b; rm ready
-done
+        tc -n a class add dev $d parent 2: classid 2:1 htb rate 10mbit burst $bucket cburst $bucket
+        ;; cake) tc -n a qdisc add dev $d "$@" cake bandwidth 10mbit ;; fq) tc -n a qdisc add dev $d
+        "$@" fq maxrate 10mbit flow_limit 1000 ;; esac; } delay() { d=$1; shift; tc -n a qdisc add
+        dev $d "$@" netem delay 20ms limit 1000; } cat >receive.py <<'PYTHON' import socket, time
+        receiver = socket.socket(type=socket.SOCK_DGRAM) receiver.bind(("", 7000)) open("ready",
+        "w").close() times = [] receiver.settimeout(4) try: while len(times) < 400:
+        receiver.recv(2000) times.append(time.monotonic()) except TimeoutError: pass
+        print(len(times), round((times[300] - times[100]) * 1000 / 200, 3)) PYTHON cat >send.py
+        <<'PYTHON' import socket sender = socket.socket(type=socket.SOCK_DGRAM) for number in
+        range(400): sender.sendto(bytes(1208), ("10.0.0.2", 7000)) PYTHON while read -r kind place
+        bucket; do ip netns add a; ip netns add b ip link add name e0 netns a type veth peer name e0
+        netns b ip -n a addr add 10.0.0.1/24 dev e0; ip -n b addr add 10.0.0.2/24 dev e0 ip -n a
+        link set dev e0 up; ip -n b link set dev e0 up case $kind-$place in none-*) delay e0 root ;;
+        *-under) delay e0 root handle 1:; limit e0 parent 1: ;; tbf-over) limit e0 root handle 2:;
+        delay e0 parent 2: ;; htb-over) limit e0 root; delay e0 parent 2:1 ;; esac ip netns exec a
+        ping -q -c 2 -i 0.1 10.0.0.2 >/dev/null ip netns exec b python3 receive.py >got & until [ -e
+        ready ]; do sleep 0.01; done ip netns exec a python3 send.py; wait echo "$kind $place
+        $bucket $(cat got)" ip netns del a; ip netns del b; rm ready done
 """
 CELLS = """\
 none - 0
@@ -74,7 +49,7 @@ htb over 1000000
 
 
 def test_packets_of_a_full_bucket_are_kept_apart_by_their_cost(tmp_path: Path) -> None:
-    """Nothing but the cost keeps packets apart that a full bucket lets through."""
+    """A full bucket lets packets through at once, so only their cost keeps them apart."""
     (tmp_path / "places.sh").write_text(PLACES)
     ended = Ended(tmp_path, "bash", "places.sh", flags=("--packet-cost", "500us"),
                   given=CELLS.encode())
@@ -86,7 +61,7 @@ def test_packets_of_a_full_bucket_are_kept_apart_by_their_cost(tmp_path: Path) -
         assert int(count) > 380 and abs(float(apart_ms) - expected_ms) < 0.05, ended.out
 
 
-# Two bridges, between them netem and under it a bucket, as public labs have it.
+# Two bridges with a link between them that has a netem, and a bucket below it, as in public labs.
 LAB = r"""
 for each in a b s1 s2; do ip netns add $each; done
 ip link add va netns a type veth peer name p1 netns s1
@@ -113,9 +88,9 @@ done
 
 
 def test_a_full_bucket_under_a_delay_does_not_slow_tcp(tmp_path: Path) -> None:
-    """A stock kernel has 3584 Mbit/s in the first second, whatever the least receive buffer.
+    """A stock kernel has 3584 Mbit/s in the first second with each of three receive buffers.
 
-    Without a cost a window of 64 kB never grows in one flow of three: 52 Mbit/s.
+    Without a cost of packets a window of 64 kB never grows in one of three flows: 52 Mbit/s.
     """
     (tmp_path / "lab.sh").write_text(LAB)
     ended = Ended(tmp_path, "bash", "lab.sh")
@@ -151,9 +126,9 @@ ip netns exec a python3 writer.py
 
 
 def test_a_socket_holds_as_much_as_on_a_distributions_kernel(tmp_path: Path) -> None:
-    """The sender of 3 MB to a slow reader is done in 5.89 s on a stock kernel.
+    """On a stock kernel the sender of 3 MB to a slow reader ends after 5.89 s.
 
-    6.54 where the kernel has room for fewer headers: a socket then holds half as much.
+    It ends after 6.54 s on a kernel with room for fewer headers, where a socket holds half as much.
     """
     (tmp_path / "slow.sh").write_text(SLOW)
     ended = Ended(tmp_path, "bash", "slow.sh")
@@ -178,7 +153,10 @@ print(sum(map(int, os.read(readable, 10_000).split())))
 
 
 def test_many_processes_that_spin_in_turns_take_few_rounds(tmp_path: Path) -> None:
-    """Each gets 1000 rounds for nothing. With 8 that are known 20 took 200,000 and 64 a million."""
+    """Each gets 1000 rounds for nothing, and 20,000 more are allowed for all together.
+
+    When the kernel knew only 8 spinning processes, 20 of them took 200,000 rounds and 64 a million.
+    """
     (tmp_path / "spin.py").write_text(SPIN)
     for count in (20, 64):
         ended = Ended(tmp_path, "python3", "spin.py", str(count))
@@ -199,10 +177,10 @@ ip netns exec a nstat -sz TcpRetransSegs | awk '/^Tcp/ { print $2 }'
 
 
 def test_tcp_retransmits_no_packet_that_netem_still_holds(tmp_path: Path) -> None:
-    """A stock kernel has 3 to 5 Mbit/s, and 0 segments sent again.
+    """A stock kernel has 3 to 5 Mbit/s, and retransmits no segment.
 
-    Where netem forgets whose packets it holds, TCP sends late ones again. From the
-    duplicates it learns that they were only late, and it has hundreds.
+    If netem forgot whose packets it holds, TCP would retransmit hundreds of packets that are late.
+    From the duplicates it would learn that they were only late, and be much faster.
     """
     (tmp_path / "jitter.sh").write_text(JITTER)
     ended = Ended(tmp_path, "bash", "jitter.sh")

@@ -1,6 +1,6 @@
-"""Named guest kernels: built from the default one's objects, compared with it, and removed.
+"""Named guest kernels are built from the default one's objects, compared with it, and removed.
 
-One tree of objects serves all of them, so that each costs seconds: ./install.sh --test keeps it.
+./install.sh --test keeps one tree of objects, so that each kernel takes only seconds.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.running import run_program
 
 CUBIC = "net/ipv4/tcp_cubic.c"
 NAME = "live-test"
-# By which the window is cut is a number of this file: another default, in place of 717.
+# A patch of the number by which CUBIC cuts its window: 512 in the place of 717.
 BETA = f"""\
 --- a/{CUBIC}
 +++ b/{CUBIC}
@@ -52,13 +52,17 @@ def _built(patch: Path) -> Iterator[str]:
 
 
 def listed() -> str:
+    """The line of kernel NAME in the list of kernels, "" if there is none."""
     return next((line for line in install("--list-kernels").stdout.splitlines()
                  if line.startswith(f"{NAME}\t")), "")
 
 
 def test_a_patched_kernel_is_measured_beside_the_default_one(
         built: str, drive: Driver, results: Path) -> None:
-    """After losses of a short queue its window is smaller. A resumed run measures nothing twice."""
+    """A short queue has losses, after which the patched kernel's window is smaller.
+
+    A resumed run measures nothing twice.
+    """
     done = drive("--kernel", f"default,{NAME}", *NETWORK, "--quiet", "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
     assert f"Kernel default → {NAME} " in done.stdout and "no difference" not in done.stdout
@@ -67,7 +71,7 @@ def test_a_patched_kernel_is_measured_beside_the_default_one(
     facts = json.loads((folder / "run.json").read_text())
     recipe = facts["kernels"][NAME]
     assert recipe["patches"] and not recipe["known"] and len(recipe["digest"]) == 64
-    assert facts["kernel_known"], "that is said of the default kernel"
+    assert facts["kernel_known"], "this is about the default kernel"
 
     # As if it had been interrupted before the last trial.
     rows = (folder / "trials.csv").read_text().splitlines(keepends=True)
@@ -97,7 +101,7 @@ def test_a_patch_that_does_not_apply_or_compile_changes_no_kernel(built: str,
 
 def test_a_missing_kernel_is_refused_by_flag_and_skipped_in_a_file(drive: Driver,
                                                                    tmp_path: Path) -> None:
-    """The other kernel of the file is measured."""
+    """The other kernel that the file names is measured."""
     absent = f"{NAME}-absent"
     file = tmp_path / "mine.toml"
     file.write_text(f'''# One kernel and another.
@@ -151,7 +155,7 @@ kernel = ["default", "{NAME}"]
 
 
 def test_a_page_is_loaded_on_both_kernels(built: str, drive: Driver, results: Path) -> None:
-    """After losses of a short queue the window is smaller."""
+    """A short queue has losses, after which the patched kernel's window is smaller."""
     done = drive("--objects", "4", "--size", "100000", "--kernel", f"default,{NAME}", "--rtt", "40",
                  "--bw", "10000", "--queue", "8", "--iw", "10", "--repeat", "1", "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -163,7 +167,7 @@ def test_a_page_is_loaded_on_both_kernels(built: str, drive: Driver, results: Pa
 
 def test_a_load_is_carried_on_both_kernels(built: str, drive: Driver, results: Path,
                                            tmp_path: Path) -> None:
-    """The same connections arrive, and differ after losses of a short queue."""
+    """The same connections arrive on both, and take other times after losses of a short queue."""
     (tmp_path / "loads.toml").write_text(LOAD)
     done = drive("--scenario", str(tmp_path / "loads.toml"), "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -191,7 +195,7 @@ subprocess.run("ip netns exec b iperf3 -c 10.0.0.1 -t 3".split(), check=True)
 
 def test_the_first_packet_that_differs_between_two_kernels_is_named(patch: Path,
                                                                     tmp_path: Path) -> None:
-    """The patch cuts the window deeper after the first loss; packets before it are the same."""
+    """The patch cuts the window by more after the first loss. Packets before it are the same."""
     name = f"{NAME}-commands"
     (tmp_path / "link.py").write_text(LINK)
     done = install("--with-mininet", "--kernel", name, "--patch", str(patch))

@@ -1,4 +1,4 @@
-"""A run that was killed or interrupted leaves all of its records, and nothing else."""
+"""A run that was killed or interrupted keeps all of its records, and leaves nothing else behind."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ COUNT = 3 * 2 * 2
 
 
 def test_a_killed_run_loses_no_record_and_leaves_nothing(kernel: Path) -> None:
-    """A small run is struck once; tests/kills.py strikes larger ones two hundred times."""
+    """A small run is struck once here. tests/kills.py strikes larger runs two hundred times."""
     flags = (*FLAGS[:2], "--rtt", "20,200", *FLAGS[4:])
     smaller = (f"from benchmarks import command\nfrom tests import kills\nkills.FLAGS = {flags}\n"
                "command.run('kills', kills.main)")
     words = ["/usr/bin/python3", "-c", smaller, "--kills", "1"]
-    if os.geteuid() == 0:  # else it starts itself anew, within mounts of its own
+    if os.geteuid() == 0:  # in separate mounts already; otherwise it would start itself again
         words = ["unshare", "--mount", "--net", "--propagation", "private", "sh", "-c", kills.OWN,
                  "sh", *words]
     done = run_program(words, env={**os.environ, leftovers.OWN: "own"})
@@ -47,7 +47,7 @@ def test_ctrl_c_at_a_terminal_is_one_line(results: Path, kernel: Path) -> None:
                                results.glob("zhao2019/*-uml/trials.csv")):
             pressed = os.write(terminal, b"\x03") == 1
     assert os.waitstatus_to_exitcode(os.waitpid(run, 0)[1]) == 130
-    # The progress bar before it ends in a carriage return.
+    # The progress bar before this line ends in a carriage return.
     assert said.decode().rpartition("^C")[2].rpartition("\r\r")[2].strip().split("\r")[-1] == (
         "run.sh: interrupted; what is measured is kept, the same command resumes")
     assert len(rows(results)) >= 3
@@ -56,12 +56,12 @@ def test_ctrl_c_at_a_terminal_is_one_line(results: Path, kernel: Path) -> None:
 
 
 def resumed(results: Path) -> None:
-    """The same command measures the rest, and only that."""
+    """Run the same command again, and assert that it measures only the missing trials."""
     before = rows(results)
     done = run_program(command(results, "--no-figures", *FLAGS))
     assert done.returncode == 0 and "resuming" in done.stderr, done.stdout + done.stderr
     measured = rows(results)
-    # In the order of the trials by then, which is not that in which guests end.
+    # The rows are now in the order of trials, and not in the order in which guests have ended.
     assert all(row in measured for row in before)
     assert len({tuple(row.items())[:12] for row in measured}) == len(measured) == COUNT
     assert all(row["verdict"] == "pass" for row in measured)

@@ -1,7 +1,7 @@
-"""What a capture's report says of public mistakes with Mininet and tc; links without a limit.
+"""A capture's report names mistakes with tc, ip and Mininet that stand in public scripts.
 
-Those of tc, ip and sysctl are in one guest, each between two network namespaces of its own; those
-of Mininet's scripts in a second one.
+Mistakes with tc, ip and sysctl are in one guest, each with two network namespaces. Mistakes in
+Mininet's scripts are in a second guest. The last tests are on links without a limit.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ for n in range(int(sys.argv[2])):
 
 
 class Mistake(NamedTuple):
-    """name: of the namespaces; lines: in bash; said: in the report, a regular expression."""
+    """A mistake in a script, and what the report has to say about it."""
 
-    name: str
-    lines: str
-    said: str
+    name: str  # with which the names of its namespaces or hosts begin
+    lines: str  # in bash, or in Python for Mininet
+    said: str  # a regular expression
 
 
 MISTAKES = (
@@ -192,24 +192,27 @@ MISTAKES = (
 
 
 def told(ended: Ended) -> str:
-    """All that a report says of a capture: a page has the first lines."""
+    """Everything that a report says about a capture, of which its page has only the first lines."""
     facts = stored_facts(ended.kept)
     capture, spaces = pcapng.read(ended.kept / pcapng.NAME), NamespaceNames(facts["namespaces"])
     capture.calls = read_calls(facts["calls"], facts["command"])
     fields = read_headers(capture)
     found = observe_links(capture, fields, spaces)
     conversations = find_conversations(capture, fields, found)
-    seen = [each for each in observe_connections(
-        conversations.connections, conversations.tcp, found, capture.data)
-        if each] if conversations.tcp else []
+    seen = []
+    if conversations.tcp:
+        observed = observe_connections(
+            conversations.connections, conversations.tcp, found, capture.data)
+        seen = [connection for connection in observed if connection]
     lines = [f"{link.name} ({link.sender}): {said}" for link in found
              for said in (*link.wrong, *link.advice, *link.remarks, link.setting.words)]
     lines += [f"{link.name} ({link.sender}): delay {number} {unit}; did you mean {number} ms"
               for link in found for number, unit in link.short_delays]
     lines += [*lines_about_links(capture.calls), *lines_about_commands(capture, spaces, 1000),
               report_capture(capture, facts, "", 0).report.answer.sentence]
-    lines += [f"{each.text} {each.measured}" for each in drop_statements(capture, found, spaces)]
-    lines += {cause for each in seen for cause in each.retransmitted}
+    lines += [f"{statement.text} {statement.measured}"
+              for statement in drop_statements(capture, found, spaces)]
+    lines += {cause for connection in seen for cause in connection.retransmitted}
     return "\n".join(lines)
 
 
@@ -223,7 +226,7 @@ def test_mistakes_with_tc_and_ip_are_reported(tmp_path: Path) -> None:
     silent = [mistake.name for mistake in MISTAKES if not re.search(mistake.said, whole)]
     assert not silent, whole
     assert not re.search(r"lossfula-eth0\): .* lost at random, and 2 % are set", whole)
-    # What was still queued when a script ended has filled the queue until then.
+    # Packets that were still queued when a script ended had filled the queue until then.
     assert not re.search(r"(limit|second1|lossful)a-eth0\): .*differ from what its queue", whole)
 
 
@@ -285,7 +288,7 @@ def test_mistakes_in_mininets_scripts_are_reported(tmp_path: Path) -> None:
     assert "did you mean 100 ms" not in whole  # the unit was written
 
 
-# Each in a network of its own, of which the script has the hosts a, b and c, and a switch.
+# The beginning of a script in which each mistake has another network: a switch, and hosts a, b, c.
 HEAD = """
 import os, time
 from functools import partial
@@ -314,12 +317,12 @@ def sends(a, b, port=5201):
 
 
 def script_of(table: Sequence[Mistake]) -> str:
-    """A script with all of them, one after the other."""
+    """A script with all mistakes of a table, one after the other."""
     lines = [HEAD]
-    for each in table:
-        body = each.lines.strip().splitlines()
-        lines += [f"def {each.name}(net, s, a, b, c):", *(f"    {line}" for line in body),
-                  "    net.stop()", f"{each.name}(*begun('{each.name}'))"]
+    for mistake in table:
+        body = mistake.lines.strip().splitlines()
+        lines += [f"def {mistake.name}(net, s, a, b, c):", *(f"    {line}" for line in body),
+                  "    net.stop()", f"{mistake.name}(*begun('{mistake.name}'))"]
     return "\n".join(lines) + "\n"
 
 
@@ -367,17 +370,18 @@ WITH_MININET = (
 
 
 def test_more_mistakes_with_mininet_are_reported(tmp_path: Path) -> None:
-    """These are in WITH_MININET; the others are rows of MISTAKES."""
+    """They are those of WITH_MININET."""
     (tmp_path / "net.py").write_text(script_of(WITH_MININET))
     ended = Ended(tmp_path, "python3", "net.py", flags=("--capture",))
     assert ended.status == 0, ended.err
     whole = told(ended)
-    assert not [each.name for each in WITH_MININET if not re.search(each.said, whole)], whole
+    silent = [mistake.name for mistake in WITH_MININET if not re.search(mistake.said, whole)]
+    assert not silent, whole
 
 
 # Links that nobody limited ------------------------------------------------------------
 
-# Two namespaces; each end delays what it sends, or only the client does.
+# Two namespaces. Both ends delay what they send; or only the client does, if `second` is "# ".
 TWO = """\
 ip netns add a; ip netns add b
 ip link add va netns a type veth peer name vb netns b
@@ -402,14 +406,15 @@ def rates(ended: Ended) -> list[float]:
 
 
 def test_repeated_transfers_over_a_delay_have_nearly_equal_rates(tmp_path: Path) -> None:
-    """A stock kernel has 654 Mbit/s in two seconds; a window of 64 kB would carry 13.
+    """A window of 64 kB would carry 13 Mbit/s.
 
-    In QEMU by counted instructions. In QEMU's real time, which is slow, it has 386 to 477.
+    A stock kernel carries 654 Mbit/s in two seconds, in QEMU with a clock that counts instructions.
+    In the real time of QEMU, which is slow, it carries 386 to 477.
     """
     (tmp_path / "two.sh").write_text(TWO.format(delay="20ms", second="", times=3, flags=""))
     ended = Ended(tmp_path, "sh", "two.sh")
     assert ended.status == 0, ended.err
-    assert ended.out.count("time=40.0 ms") == 2  # the first also waits for the address
+    assert ended.out.count("time=40.0 ms") == 2  # the first of three pings also waits for ARP
     assert min(rates(ended)) > 300 and max(rates(ended)) < 1.05 * min(rates(ended)), rates(ended)
 
 
@@ -421,7 +426,7 @@ def test_a_delay_of_one_direction_does_not_limit_the_rate(tmp_path: Path, flags:
 
 
 def test_without_a_cost_the_packets_of_a_round_trip_arrive_at_one_moment(tmp_path: Path) -> None:
-    """This is why a packet has a cost: the receive window does not grow else."""
+    """The receive window does not grow then, which is why packets have a cost."""
     (tmp_path / "two.sh").write_text(TWO.format(delay="20ms", second="", times=2, flags=""))
     ended = Ended(tmp_path, "sh", "two.sh", flags=("--packet-cost", "0"))
     assert ended.status == 0 and min(rates(ended)) < 30, rates(ended)

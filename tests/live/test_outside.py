@@ -1,6 +1,6 @@
-"""How others use it: compared with a stock kernel, as a library, and by action.yml.
+"""Uses from outside: comparison with a stock kernel, vtime as a library, and action.yml.
 
-Each program of others runs where it is installed; none is a package that ./test.sh needs.
+Other programs that tests need may be missing: ./test.sh installs none of them.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ def test_a_stock_kernel_has_the_same_windows_and_flights(kernel: Path) -> None:
                "--iw", "3,10")
     *rows, count = said.splitlines()[2:]
     assert len(rows) == 4 and count.startswith("4 of 4 cells")
-    for row in rows:  # at 56 kbit/s a packet of anybody else's takes 10 ms
+    for row in rows:  # at 56 kbit/s one foreign packet on the link would take 10 ms
         more_ms = float(row.split("│")[5].split()[2])
         assert abs(more_ms) < 5, row
 
 
 def run(*command: str) -> str:
-    """The command's standard output; fails the test with its words where its status is not 0."""
+    """The standard output of a command, which has to end with status 0."""
     done = run_program(command)
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr
     return done.stdout
@@ -43,7 +43,10 @@ def run(*command: str) -> str:
 
 @pytest.fixture(params=["the project's folder", "an installed package"])
 def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
-    """Where Python finds vtime. A package is built from a copy: building leaves folders behind."""
+    """The folder where Python finds vtime.
+
+    A package is built from a copy, since building leaves folders behind.
+    """
     if request.param == "the project's folder":
         return PROJECT
     pytest.importorskip("setuptools", reason="no setuptools to install with")
@@ -69,9 +72,9 @@ def test_the_readmes_example_prints_two_times_an_hour_apart(place: Path, tmp_pat
     done = run_program(["/usr/bin/python3", "-c", example], cwd=tmp_path,
                        env={**os.environ, "PYTHONPATH": str(place)})
     assert done.returncode == 0, done.stderr
-    first, second, told, answer = filter(None, done.stdout.splitlines())
+    first, second, numbers, answer = filter(None, done.stdout.splitlines())
     assert "00:00:00" in first and "01:00:00" in second and answer == "done"
-    clock_s, wall_s, status = re.findall(r"[\d.]+", told)
+    clock_s, wall_s, status = re.findall(r"[\d.]+", numbers)
     assert 3600 <= float(clock_s) <= 3601 and float(wall_s) < 60 and status == "0"
 
 
@@ -91,7 +94,7 @@ def test_a_command_of_the_library_has_its_limits_status_and_excluded_files(tmp_p
 
 # action.yml ---------------------------------------------------------------------------
 
-QUESTION = "--rtt 50ms\n--bw 10M\n\n--iw 3,10 --quiet --no-reasons\n"  # as YAML's | has it
+QUESTION = "--rtt 50ms\n--bw 10M\n\n--iw 3,10 --quiet --no-reasons\n"  # several lines of YAML
 
 
 @pytest.mark.parametrize(("condition", "status"), [

@@ -1,4 +1,4 @@
-"""Questions of one's own in the guest: every flag, where results go, and the reasons."""
+"""Questions are measured in the guest with every flag, keep their results, and have reasons."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def test_results_and_figures_may_be_relative_and_of_any_name(kernel: Path, tmp_p
     assert [path.name for path in tmp_path.iterdir()] == [name]
 
 
-# Why a larger window helps, or does not: the sentences are in tests/golden/reasons.py ---
+# Reasons why a larger window helps or does not; their sentences: tests/golden/reasons.py ---
 
 @pytest.mark.parametrize(("words", "lifted", "together", "told"), [
     ("--rtt 12 --bw 2M --size 22kB --iw 10,32 --rwnd 10", "receive-window bandwidth queue",
@@ -89,16 +89,16 @@ def test_results_and_figures_may_be_relative_and_of_any_name(kernel: Path, tmp_p
 def test_a_questions_reasons_are_measured_by_lifting_limits(
         drive: Driver, results: Path, words: str, lifted: str, together: tuple[int, ...],
         told: str) -> None:
-    """lifted: the limits. together: how many of them what-if trials lift at once.
+    """lifted: the limits that what-if trials lift. together: how many of them are lifted at once.
 
-    A limit is put back, behind all others, only where a saving is hidden.
+    All limits but one are lifted only where a limit hides a saving.
     """
     done = drive(*words.split(), "--repeat", "1", "--quiet", "--no-figures")
     assert done.returncode == 0 and done.stderr == "", done.stderr
     with next(results.glob("own/*-uml/what_if.csv")).open(encoding="utf-8", newline="") as file:
-        asked = [*csv.DictReader(file)]
+        what_ifs = [*csv.DictReader(file)]
     limits = lifted.split()
-    assert {row["what_if"] for row in asked} == {
+    assert {row["what_if"] for row in what_ifs} == {
         "_".join(some) for count in together for some in combinations(limits, count)}
-    assert all(row["verdict"] == "pass" for row in asked)
+    assert all(row["verdict"] == "pass" for row in what_ifs)
     assert told in unwrapped(done) and len(rows(results, "own")) == 2

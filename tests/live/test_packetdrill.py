@@ -1,4 +1,4 @@
-"""Scripts of packetdrill in virtual time: those of others unchanged, and how ours fail."""
+"""Scripts of packetdrill pass unchanged in virtual time, and wrong ones fail at the right line."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ with_packetdrill = pytest.mark.skipif(
     PROGRAM is None or shutil.which("gcc") is None,
     reason="no gcc, or no packetdrill: on the PATH, or named by FIRST_FLIGHT_PACKETDRILL"
            " (vtime/MININET.md)")
-GOOGLES = Path(str(PROGRAM)).resolve().parent.parent  # gtests/net, where it was built there
+GOOGLES = Path(str(PROGRAM)).resolve().parent.parent  # gtests/net, if packetdrill was built there
 OPENS = """\
     0 socket(..., SOCK_STREAM, IPPROTO_TCP) = 3
    +0 setsockopt(3, SOL_SOCKET, SO_REUSEADDR, [1], 4) = 0
@@ -33,8 +33,8 @@ OPENS = """\
    +0 accept(3, ..., ...) = 4
    +0 write(4, ..., 1000) = 1000
 """
-# Each script under each version of IP that it can be run with, as the kernel's ksft_runner.sh has
-# it; a line for each that fails, and at the end how many there were.
+# Runs each script under each version of IP that it allows, as the kernel's ksft_runner.sh does.
+# Prints a line for each failure, and at the end the number of runs.
 EACH = """\
 count=0
 for file; do
@@ -95,7 +95,8 @@ def test_three_scripts_of_googles_pass_unchanged(folder: Path) -> None:
 @pytest.mark.skipif(shutil.which("ethtool") is None, reason="no ethtool")
 @with_packetdrill
 def test_all_of_the_kernels_own_scripts_pass_but_one(folder: Path) -> None:
-    """The one passes if an acknowledgement takes less than the least RTT."""
+    """The one fails, and a copy passes in which an acknowledgement takes less than the least RTT.
+    """
     scripts = kernels_own(folder)
     known = scripts / "tcp_eor_no-coalesce-retrans.pkt"
     (scripts / "changed.pkt").write_text(re.sub(

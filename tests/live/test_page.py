@@ -1,4 +1,4 @@
-"""Pages, traces and loads in the guest: connections, streams, windows; the driver on them."""
+"""Pages, traces and loads pass in the guest, and the driver measures and resumes them."""
 
 from __future__ import annotations
 
@@ -43,15 +43,17 @@ MADE = PageTrial(
     uplink_kbps=10_000.0, queue_packets=100, loss_percent=0.0, http="1.1", connections=6,
     server="builtin", initcwnd=10, initrwnd=1000, congestion_control="cubic", repeat=1, seed=0,
     objects=objects.equal_objects(20, 15_000, 30_000))
-FEW_MICROSECONDS_MS = 0.005
-# Two hosts; a back-end that thinks, a script that is parsed, an object that names another one.
+FEW_MICROSECONDS_MS = 0.005  # by which times of a repeated page may differ
+# A page with two hosts, a back-end that thinks, a script that is parsed, and an object that names
+# another one.
 WAITS = (objects.PageObject(30000),
          objects.PageObject(15000, 1, 100, think_ms=25.0),
          objects.PageObject(15000, 1, 200, host=1),
          objects.PageObject(15000, 1, 300, parse_ms=5.0, host=1),
          objects.PageObject(20000, 2, 15000, parse_ms=50.25),)
 LOSSY = replace(MADE, loss_percent=3.0, seed=77)
-# The most that a page may have, all named by the document's last byte: 999 connections.
+# As many objects and hosts as a page may have. The document's last byte names all of them, so they
+# need 999 connections.
 HOSTS = replace(MADE, page="hosts256", bandwidth_kbps=100_000.0, uplink_kbps=100_000.0,
                 queue_packets=2000, objects=(
                     objects.PageObject(30_000), *(
@@ -60,7 +62,7 @@ HOSTS = replace(MADE, page="hosts256", bandwidth_kbps=100_000.0, uplink_kbps=100
 NEWS = replace(MADE, page="hosts98", objects=(
     objects.PageObject(60_000), *(
         objects.PageObject(9000, 1, 190 * number, host=number % 98) for number in range(1, 300))))
-# A document of 15 kB, then a chain of three objects: what comes last is a short segment.
+# A document of 15 kB, and then a chain of three objects, each of which ends with a short segment.
 TAIL = replace(MADE, page="tail", server="nginx", connections=1,
                objects=(objects.PageObject(15000),
                         objects.PageObject(8000, 1, 15000),
@@ -72,12 +74,12 @@ TRIALS = {
     "large": replace(MADE, initcwnd=32),
     "http2": replace(MADE, http="2", server="nginx", chain_bytes=4000, connections=1),
     "hosts": replace(MADE, page="waits", http="2", server="nginx", chain_bytes=4000, connections=1,
-                     objects=tuple(replace(each, think_ms=0.0) for each in WAITS)),
+                     objects=tuple(replace(waiting, think_ms=0.0) for waiting in WAITS)),
     "tls": replace(MADE, chain_bytes=4000, record_bytes=1000),
     "tls nginx": replace(MADE, chain_bytes=20_000, server="nginx"),
     "tls waits": replace(MADE, page="waits", objects=WAITS, chain_bytes=4000, loss_percent=3.0,
                          seed=77),
-    # Its server's first messages are three segments without time stamps, four with them.
+    # The server's first messages are three segments without time stamps, and four with them.
     "tls unstamped": replace(MADE, chain_bytes=4000, sysctl="net.ipv4.tcp_timestamps=0"),
     "resumed": replace(MADE, page="waits", objects=WAITS, chain_bytes=4000, resumed=1),
     "resumed http2": replace(MADE, http="2", server="nginx", chain_bytes=4000, connections=1,
@@ -96,7 +98,7 @@ TRIALS = {
 @pytest.fixture(scope="module")
 def measured(kernel: Path, tmp_path_factory: pytest.TempPathFactory
              ) -> dict[str, tuple[PageRecord, bytes]]:
-    """Each trial's record and the file of its objects, by two guests side by side."""
+    """The record of each trial and the file of its objects, measured by two guests."""
     names = {trial.id: name for name, trial in TRIALS.items()}
     found = {}
     for seen in UmlEngine(kernel, 2).run([trial.job() for trial in TRIALS.values()], {},
@@ -121,7 +123,8 @@ def test_pages_of_all_kinds_pass(measured: dict[str, tuple[PageRecord, bytes]]) 
 
 def test_a_repeated_page_is_the_same_to_microseconds(
         measured: dict[str, tuple[PageRecord, bytes]]) -> None:
-    """A failing system call takes a microsecond of the guest's clock, and a few fail at times."""
+    """A system call that fails takes a microsecond of the guest's clock, and sometimes a few fail.
+    """
     (first, objects_of_first), (again, objects_of_again) = measured["six"], measured["again"]
     for column in columns_of(PageRecord):
         if column not in ("repeat", "measured_at"):
@@ -132,13 +135,13 @@ def test_a_repeated_page_is_the_same_to_microseconds(
 
 def test_with_losses_the_first_page_of_a_guest_is_like_a_later_one(
         measured: dict[str, tuple[PageRecord, bytes]]) -> None:
-    """Timers of TCP fire at ticks of a clock: both pages start at the same time after a tick."""
+    """TCP's timers fire at ticks of a clock, and both pages start at the same time after a tick."""
     first, again = measured["lossy"][0], measured["lossy again"][0]
     assert first.retransmissions and first.page_ms == pytest.approx(again.page_ms, abs=0.001_01)
 
 
 def near(value: Any) -> Any:
-    """The same, or a time within some microseconds."""
+    """The value to compare with: a time may differ by some microseconds, others not at all."""
     is_time = isinstance(value, float) or isinstance(value, tuple)
     return pytest.approx(value, abs=FEW_MICROSECONDS_MS) if is_time else value
 
@@ -151,7 +154,7 @@ def test_over_http_2_a_page_takes_as_long_as_over_1_and_its_handshake(
 
     for window in ("", " large"):
         plain, secure = (page_ms(f"{name}{window}") for name in ("tail", "tail tls"))
-        assert 50 < secure - plain < 60  # a round trip, and the chain's 4 kB
+        assert 50 < secure - plain < 60  # a round trip, and the time of the chain's 4 kB
     for name in ("tail", "tail tls"):
         assert 35 < page_ms(name) - page_ms(f"{name} large") < 45
 
@@ -172,10 +175,11 @@ def test_an_object_waits_as_long_as_requested(
 
 def test_a_connection_with_an_abandoned_fin_does_not_change_the_next_page(shared: UmlEngine,
                                                                           tmp_path: Path) -> None:
-    """FINs of several connections are repeated at one tick, and a queue of two drops them."""
+    """FINs of several connections are sent again at one tick, and a queue of two drops them."""
     trials = [draws.page(81, number) for number in (184, 185)]
     seen = list(shared.run([trial.job() for trial in trials], {}, tmp_path / "run"))
-    records = [judge_page(trial, each, exact=True)[0] for trial, each in zip(trials, seen)]
+    records = [judge_page(trial, observed, exact=True)[0]
+               for trial, observed in zip(trials, seen)]
     assert [record.verdict for record in records] == [PASS, PASS], records
 
 
@@ -192,7 +196,7 @@ def test_the_driver_measures_a_har_and_resumes(
     folder = (results / "own" / "latest").resolve()
     assert saved.SECRET not in (folder / "run.json").read_text() + (
         folder / "trials.csv").read_text()
-    # Interrupted after one of two: what is there stays, the other one is measured again.
+    # As if it had been interrupted after one of two trials, which stays. The other one is measured.
     with (folder / "trials.csv").open(newline="") as file:
         kept = list(csv.reader(file))[:2]
     with (folder / "trials.csv").open("w", newline="") as file:
@@ -212,10 +216,13 @@ def test_the_driver_measures_a_har_and_resumes(
 
 # Traces in the guest ------------------------------------------------------------------
 
-def of_traces(by: UmlEngine, folder: Path, trials: list[TraceTrial]) -> dict[str, TraceRecord]:
+def of_traces(engine: UmlEngine, folder: Path, trials: list[TraceTrial]
+              ) -> dict[str, TraceRecord]:
+    """The records of traces by the trials' ids."""
     by_id = {trial.id: trial for trial in trials}
-    seen = by.run([trial.job() for trial in trials], {}, folder)
-    return {each.trial_id: judge_trace(by_id[each.trial_id], each, exact=True) for each in seen}
+    seen = engine.run([trial.job() for trial in trials], {}, folder)
+    return {observed.trial_id: judge_trace(by_id[observed.trial_id], observed, exact=True)
+            for observed in seen}
 
 
 @pytest.fixture(scope="module")
@@ -253,7 +260,7 @@ def test_a_congestion_control_that_the_kernel_lacks_is_skipped(
 def test_an_idle_window_is_halved_for_each_rto_of_the_route(shared: UmlEngine,
                                                             tmp_path: Path) -> None:
     trial = stored_trace.trial("idle-linux-iw10")
-    # 36 segments; RTO 100 ms + the least; idle for 2.1 s.
+    # The window is 36 segments, the RTO 100 ms and the least RTO of the route, the pause 2.1 s.
     trials = [replace(trial, trace=f"least{rto_min_ms}", rto_min_ms=rto_min_ms)
               for rto_min_ms in (700, 1000, 2500)]
     records = of_traces(shared, tmp_path / "run", trials)
@@ -277,7 +284,7 @@ def test_traces_with_losses_and_recovery_pass_by_the_rules(shared: UmlEngine,
 
 
 def test_a_failed_trace_does_not_change_the_next(shared: UmlEngine, tmp_path: Path) -> None:
-    """Its client goes on with a new connection, which the server reports after the failure."""
+    """The client of the failed trace opens a new connection, on which the server reports later."""
     trial = stored_trace.trial("idle-linux-iw10")
     plain = replace(trial, trace="plain", writes=(), may_lose=True, think_s=None,
                     requests=(Request(50_000, 0.0), Request(10, 0.0)))
@@ -289,7 +296,8 @@ def test_a_failed_trace_does_not_change_the_next(shared: UmlEngine, tmp_path: Pa
 
 
 def test_traces_on_random_networks_pass_packet_by_packet(shared: UmlEngine, tmp_path: Path) -> None:
-    """They have losses in bursts, jitter, cake and fq, with drops as the queues count them."""
+    """The networks have losses in bursts, jitter, cake and fq, and drops as the queues count them.
+    """
     file = scenario_file.read(stored_trace.FOLDER / "chance.toml")
     records = of_traces(shared, tmp_path / "run", expand(TABLES.read(file), TAKEN, seed=4))
     assert {record.verdict_reason for record in records.values()} == {""}
@@ -298,7 +306,7 @@ def test_traces_on_random_networks_pass_packet_by_packet(shared: UmlEngine, tmp_
 
 def test_a_listening_socket_begins_with_the_sysctls_of_its_trial(shared: UmlEngine,
                                                                  tmp_path: Path) -> None:
-    """A connection gets tcp_reordering from it, and the server's socket shows that."""
+    """A connection gets tcp_reordering from the listening socket, and the server reports it."""
     trial = stored_trace.trial("idle-linux-iw10")
     sysctls = ("none", "net.ipv4.tcp_reordering=10", "none")
     trials = [replace(trial, sysctl=sysctl, repeat=repeat)
@@ -317,7 +325,7 @@ def test_an_outage_under_any_qdisc_loses_segments_and_passes(shared: UmlEngine, 
 
 def test_trials_without_time_stamps_do_not_meet_the_one_before(shared: UmlEngine,
                                                                tmp_path: Path) -> None:
-    """The server would take its SYN for one of a connection that it still holds."""
+    """The server could take a trial's SYN for one of a connection that it still holds."""
     file = scenario_file.read(stored_trace.FOLDER / "chance.toml")
     jitter = next(trial for trial in expand(TABLES.read(file), TAKEN, seed=4)
                   if trial.trace == "jitter")
@@ -327,12 +335,13 @@ def test_trials_without_time_stamps_do_not_meet_the_one_before(shared: UmlEngine
     *records, last = of_traces(shared, tmp_path / "run", [*trials, stamped]).values()
     assert {record.verdict_reason for record in (*records, last)} == {""}
     assert len({(record.connect_ms, record.finish_ms) for record in records}) == 1
-    # Its SYN is 12 bytes longer; one that meets the trial before takes an RTT more.
+    # A SYN with time stamps is 12 bytes longer. If it met the trial before, it would take an RTT
+    # more.
     assert abs((last.connect_ms or 0.0) - (records[0].connect_ms or 0.0)) < 1
 
 
 def test_the_driver_measures_traces(drive: Driver, results: Path) -> None:
-    """tests/live/test_cluster.py measures them twice."""
+    """tests/live/test_cluster.py compares two measurements of them."""
     done = drive("--scenario", "handley1999_memory", "--no-figures", "--full")
     assert done.returncode == 0, done.stderr
     assert "traces: 4 pass" in done.stdout
@@ -355,8 +364,10 @@ LOADS = {"half": LOAD, "again": replace(LOAD, repeat=2), "full": FULL,
 
 
 class Loaded(NamedTuple):
+    """A load as it was measured."""
+
     record: LoadRecord
-    connections: Connections  # all of them
+    connections: Connections  # also those of the warm-up and the cool-down
     files: Mapping[str, bytes]
 
 
@@ -377,30 +388,30 @@ def test_a_load_has_its_requested_arrivals_and_the_link_carries_it(
     assert (record.verdict, record.verdict_reason) == (PASS, "")
     mean, sigma = LOAD.expected_arrivals
     assert record.arrivals is not None and abs(record.arrivals - mean) < 3 * sigma
-    # The link's own counter: what was offered, to what lies in it at both ends of the time.
+    # The link's counter agrees with what was offered, but for data in the link at both ends.
     assert record.utilisation == pytest.approx(record.offered_load, abs=0.01)
     assert record.utilisation == pytest.approx(0.5, abs=3 * 0.5 * sigma / mean + 0.01)
     assert (record.failed, record.unfinished, record.drops) == (0, 0, 0)
     assert (record.seen_initcwnd, record.seen_first_flight, record.wire_first_flight) == (
         "10", "10", "10")
-    # The same seed again, in another guest: the same to the last connection.
+    # The same seed in another guest gives the same times of all connections.
     assert half.connections.total_ms.tobytes() == same.connections.total_ms.tobytes()
     assert replace(same.record, trial=LOAD) == record
 
 
 def test_the_computed_wire_bytes_are_those_that_the_link_carried(loads: dict[str, Loaded]) -> None:
-    """The bottleneck's counter agrees with the formula of the offered load."""
+    """The counter of the bottleneck agrees with the formula of the offered load."""
     everything = loads["quiet"].connections
     *_, last = loads["quiet"].files["bottleneck.csv"].decode().splitlines()
     carried, finished = int(last.split(",")[1]), len(everything.ended("ok"))
-    # Less a last acknowledgement or two, or more by what lies open at the end.
+    # It may lack two last acknowledgements, and may have the data of connections that are open.
     assert finished > 50 and len(everything) - finished < 2
     assert -2 * 66 <= carried - finished * wire_bytes(20_000) <= (
         len(everything) - finished) * wire_bytes(20_000)
 
 
 def test_a_transfer_on_an_empty_link_takes_the_models_time(loads: dict[str, Loaded]) -> None:
-    """A connection that meets no other takes the model's time to the millisecond."""
+    """Connections meet no other one, and take the model's time to the millisecond."""
     head = len("HTTP/1.1 200 OK\r\nContent-Length: 20000\r\n\r\n")
     predicted = predict(transfer(
         rtt_ms=100, bandwidth_kbps=10_000, uplink_kbps=1e9, initcwnd=10, initrwnd=100,
@@ -417,7 +428,7 @@ def test_an_overloaded_network_does_not_slow_the_arrivals(loads: dict[str, Loade
     assert free.arrival_s.tobytes() == jammed.arrival_s.tobytes()
     assert (record.drop_percent or 0) > 5
     assert jammed.retransmission_percent > free.retransmission_percent == 0
-    # What leaves the link is what the servers sent less what it dropped: nothing is invented.
+    # No more leaves the link than the servers have sent and it has not dropped.
     assert (record.utilisation or 0) <= 1.0
 
 
@@ -442,7 +453,7 @@ def test_a_load_whose_server_is_killed_fails_with_its_later_connections(kernel: 
     assert not record.ok and record.verdict == FAIL and "died" in record.error
     late = everything.select(everything.arrival_s > 5.5)
     assert len(late.ended("ok")) == 0 and len(late.ended("failed")) > 50
-    # Those that it did answer took what a transfer takes.
+    # Connections that the server did answer took as long as a transfer takes.
     assert everything.ended("ok").total_ms.min() > 300
 
 

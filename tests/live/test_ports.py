@@ -1,4 +1,4 @@
-"""A trial's connections have the same ports at any place in a run: fair queues hash them."""
+"""A trial's connections have the same ports at any place in a run, since fair queues hash them."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ FETCHES = {
 
 
 def ports(kernel: Path, folder: Path, jobs: list[Job]) -> list[list[int]]:
-    """The client's ports in each trial, in the order of their first packets; one guest."""
+    """The client's ports in each trial, in the order of first packets; all are in one guest."""
     found = []
     for seen in UmlEngine(kernel, 1).run(jobs, {}, folder):
         exchanges = read_exchanges(*frames_of(seen.client_pcap, seen.server_pcap))

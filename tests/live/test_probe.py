@@ -1,4 +1,4 @@
-"""--probe against servers whose windows are known, over Mininet and netem in the guest."""
+"""--probe reports the first flight of servers with known windows, over netem in the guest."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from firstflight.testbed.hosts.tls_records import newer_openssl
 from tests.live.test_engines import in_guest
 from vtime.kernel.init import RESULTS
 
-# (name, RTT in ms, kbit/s, window, the client's window, what of it is fetched, whether it may
-# capture)
-FAST = 100_000
+FAST = 100_000  # kbit/s
+# By name: RTT in ms, kbit/s, the server's window, the client's receive window, the server and path
+# of the request, and whether the probe may capture.
 CASES = {
     "ten": (40, FAST, 10, 64, "http /200000", True),
     "thirty-two": (40, FAST, 32, 64, "http /200000", True),
@@ -31,7 +31,7 @@ CASES = {
     "not there": (40, FAST, 10, 64, "http /none", True),
     "nobody": (40, FAST, 10, 64, "closed /", True),
 }
-# Runs in the guest: one network, shaped for each case; the driver's command on the client.
+# This runs in the guest: one network that is shaped for each case, and a probe by its client.
 MEASURE = """
 import json, subprocess, sys, time
 from pathlib import Path
@@ -85,8 +85,8 @@ while True:
         pass
 """
 
-# Sets no TCP_NODELAY, and closes after the client: behind its head, a small segment, the tail of
-# the body waits for an acknowledgement (tcp_minshall_check).
+# A server that sets no TCP_NODELAY and closes after the client. Its head is a small segment, so the
+# last segment of the body waits for an acknowledgement (tcp_minshall_check).
 NAGLE = """
 import socket, sys
 listener = socket.create_server((sys.argv[1], 82))
@@ -104,7 +104,7 @@ while True:
 @pytest.fixture(scope="module")
 def found(kernel: Path,
           tmp_path_factory: pytest.TempPathFactory) -> dict[str, tuple[int, str, str]]:
-    """Of each case the exit status, standard output and standard error."""
+    """The exit status, standard output and standard error of each case."""
     home = tmp_path_factory.mktemp("probe")
     subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=own",
                     "-keyout", "key.pem", "-out", "certificate.pem"], cwd=home, check=True,
@@ -135,7 +135,7 @@ def found(kernel: Path,
     ("ten, counted", "10 segments, at most 14480 bytes", "the server's initial window, or"),
     ("slow link, counted", "at most 11 segments, at most 15928 bytes", "the server's initial"),
     ("TLS", "10 segments, 14480 bytes", "the server's window, which may have grown by the"
-     f" {4 if newer_openssl() else 3}"),  # as seen on Debian 13 and 12
+     f" {4 if newer_openssl() else 3}"),  # measured on Debian 13 and on Debian 12
 ])
 def test_a_probe_reports_the_first_flight_and_what_limits_it(
         found: dict[str, tuple[int, str, str]], name: str, flight: str, limit: str) -> None:

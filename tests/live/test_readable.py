@@ -1,4 +1,7 @@
-"""What a command reads of the machine, and that it is root there: as root and as another user."""
+"""A command reads only public files of the machine, and is root in its guest.
+
+The tests run as root and as another user.
+"""
 
 from __future__ import annotations
 
@@ -26,8 +29,9 @@ ROOT, OTHER = 0, 54321  # a user whom passwd need not know
 TOKEN = "a hidden thing"
 NAME = "first-flight-test"
 
-# Tries each file in each way, as root of the guest; prints the ways by which it was read, and what
-# else went: writing to a file, the caller's environment, a server and a process of the machine.
+# Tries each file in each way, as root of the guest, and prints by which ways it was read. Then
+# prints what else worked: writing to a file, the caller's environment, a server and a process of
+# the machine.
 ATTACK = r'''
 import ctypes, json, os, socket, subprocess, sys
 libc = ctypes.CDLL(None, use_errno=True)
@@ -119,7 +123,7 @@ print(json.dumps(["others", 0, read]))
 
 
 class Place:
-    """A folder to which everybody comes, and the project in it, as a user has it who runs it."""
+    """A folder that every user can reach, with a home, and with the project for a user to run."""
 
     def __init__(self, uid: int) -> None:
         self.uid, self.path = uid, Path(tempfile.mkdtemp())
@@ -146,12 +150,12 @@ class Place:
             subprocess.run(["chown", "-R", f"{uid}:{uid}", str(self.path)], check=True)
         self.environment = {**os.environ, "HOME": str(self.home),
                             "XDG_CACHE_HOME": str(cache.expanduser())}
-        if uid != os.geteuid():  # who cannot write to the cache of byte code would compile it anew
+        if uid != os.geteuid():  # the user cannot write to the usual cache of byte code
             self.environment["PYTHONPYCACHEPREFIX"] = str(self.path / "bytecode")
 
     def ran(self, *words: str, folder: Path | None = None, flags: tuple[str, ...] = (),
             **environment: str) -> subprocess.CompletedProcess[str]:
-        """./run.sh -- words, as the user, in a folder."""
+        """Run ./run.sh -- words as the user, in a folder."""
         user = ["setpriv", f"--reuid={self.uid}", f"--regid={self.uid}", "--clear-groups",
                 "--"] if self.uid != os.geteuid() else []
         return run_program(
@@ -172,7 +176,7 @@ def place(request: pytest.FixtureRequest) -> Iterator[Place]:
 
 @pytest.fixture
 def hidden(place: Place) -> Iterator[list[str]]:
-    """Files of the machine that no command reads; root adds some of each kind."""
+    """Files of the machine that no command may read. Root adds some of each kind."""
     with ExitStack() as stack:
         found = [str(place.home / ".ssh" / "id"), str(PROJECT / "results" / "README.md"), *(
             str(path) for path in sorted(Path("/etc").rglob("*"))
@@ -193,7 +197,7 @@ def hidden(place: Place) -> Iterator[list[str]]:
             link.symlink_to(f"/opt/{NAME}/closed/open")
             stack.callback(link.unlink)
             found.append(str(link))
-            for user in pwd.getpwall():  # of another one
+            for user in pwd.getpwall():  # a file in another user's home
                 home = Path(user.pw_dir)
                 if home in readable.homes() and user.pw_uid not in (0, place.uid):
                     file = home / NAME
@@ -205,7 +209,7 @@ def hidden(place: Place) -> Iterator[list[str]]:
 
 def test_nothing_hidden_is_read_and_nothing_outside_is_reached(place: Place,
                                                                hidden: list[str]) -> None:
-    """Root of the guest tries every way; the same ways reach a file that everybody may read."""
+    """Root of the guest tries every way. The same ways do reach a file that everybody may read."""
     outside = place.path / "outside"
     outside.write_text("untouched")
     outside.chmod(0o666)
@@ -268,7 +272,7 @@ net.stop()
 
 
 def test_set_id_programs_and_private_folders_work_as_for_root(place: Place) -> None:
-    """In a user namespace files of the machine's root would be nobody's."""
+    """In a user namespace the files of the machine's root would belong to nobody."""
     (place.work / "script.py").write_text(SCRIPT)
     done = place.ran("sh", "-c", """
         mount -t tmpfs none /mnt && touch /mnt/file && umount /mnt && echo mounted
@@ -283,6 +287,6 @@ def test_set_id_programs_and_private_folders_work_as_for_root(place: Place) -> N
         "root root /"], done.stdout + done.stderr
     lines = done.stdout.splitlines()
     assert lines[5] == "nobody", done.stdout + done.stderr
-    assert "nobody" in lines[6:]  # of env, once it was given away
+    assert "nobody" in lines[6:]  # the owner of env after chown
     assert [line.strip() for line in lines if "private" in line] == ["private"], done.stdout
     assert "No such file" in done.stdout and "yes" in done.stdout

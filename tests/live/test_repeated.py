@@ -1,4 +1,4 @@
-"""A trial has the same numbers at any place in a run, even where kernel and servers draw."""
+"""A trial has the same numbers at any place in a run, even if kernel and servers draw numbers."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from tests.live.conftest import measured
 PLAIN = Trial(scenario="live", rtt_ms=50, bandwidth_kbps=3000, uplink_kbps=3000,
               queue_packets=20, loss_percent=0, initcwnd=40, initrwnd=1000,
               congestion_control="cubic", client="libcurl", response_bytes=150_000, repeat=1)
-# What draws: cake's drops; which flows share a queue; the phase in which BBR probes.
+# In these the kernel draws: cake's drops, which flows share a queue, and BBR's phase of probing.
 DRAWING = (replace(PLAIN, qdisc="cake"), replace(PLAIN, qdisc="fq_codel"),
            replace(PLAIN, congestion_control="bbr", response_bytes=3_000_000))
-# The length of a signature; that of a date, over HTTP/2.
+# In these the server draws the length of a signature, and a date over HTTP/2 has its length.
 SECURE = replace(PLAIN, client="curl", response_bytes=20_000, chain_bytes=2000, signature="ecdsa")
 SERVED = (SECURE, replace(SECURE, server="nginx"),
           replace(SECURE, server="nginx", http="2", signature="ed25519"))
@@ -30,12 +30,12 @@ def in_places(trial: Trial) -> Iterator[Trial]:
     """The same trial as first and as later ones of a guest, among others."""
     for repeat in range(1, 7):
         yield replace(trial, repeat=repeat)
-        # Of another length, so that the next one meets other timers and another date.
+        # This one has another length, so that the next trial meets other timers and another date.
         yield replace(trial, repeat=repeat, response_bytes=trial.response_bytes + 7919 * repeat)
 
 
 def outcomes(records: dict[Trial, Record], trial: Trial) -> set[tuple[object, ...]]:
-    """The different results of one trial, of whatever number."""
+    """The different results of all repeats of a trial."""
     return {tuple(getattr(record, field.name) for field in fields(record) if field.name != "trial")
             for measured_trial, record in records.items()
             if replace(measured_trial, repeat=1) == trial}
@@ -60,4 +60,4 @@ def test_other_seeds_give_other_numbers(kernel: Path, tmp_path: Path) -> None:
 def test_each_trial_begins_at_the_same_date(kernel: Path, tmp_path: Path) -> None:
     jobs = [replace(PLAIN, repeat=number).job() for number in (1, 2)]
     seen = UmlEngine(kernel, 1).run(jobs, {}, tmp_path)
-    assert [each.content["started_at"] for each in seen] == [restart.BEGINS_S] * 2
+    assert [observed.content["started_at"] for observed in seen] == [restart.BEGINS_S] * 2

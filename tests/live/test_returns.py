@@ -1,8 +1,9 @@
-"""What ./run.sh -- COMMAND brings back, which it may forge; how late waits without sleep are.
+"""./run.sh -- COMMAND refuses forged files and messages; waits without sleep are exact.
 
-Through /proc/1/fd it writes the frames of the guest's first process itself. What is allowed, is
-counted on the machine; one wrong entry costs nothing but itself. Of waits, rounds are the same in
-every run, and each takes some 10 µs of ours: twice the virtual time would be 200,000 in a second.
+A command can forge the frames of the guest's first process through /proc/1/fd. The machine counts
+what is allowed, and a wrong entry loses only itself.
+A wait without sleep has the same number of rounds in every run. A round takes some 10 µs of real
+time, so a second of virtual time with 200,000 rounds would take two.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from tests.running import HANGS_S, mounts_a_disk, run_program, small_disk
 from vtime.command import frames
 
 pytestmark = needs_commands
-# In the guest: the file of frames, open; `send` appends to it what the machine then reads.
+# This runs in the guest. It opens the file of frames, and `send` appends frames for the machine.
 FORGE = f"""
 import os, struct, sys, time
 HEAD, ENTRY = struct.Struct({frames._HEAD.format!r}), struct.Struct({frames._ENTRY.format!r})
@@ -48,7 +49,7 @@ send(frame(b"x", b"0"))
 
 @pytest.fixture(name="work")
 def home_with_links(tmp_path: Path) -> Iterator[Path]:
-    """A folder in a home, with links into it."""
+    """A folder in a home, with links to files of the home, which have to stay as they are."""
     home = tmp_path / "home"
     (home / ".ssh").mkdir(parents=True)
     (home / ".bashrc").write_text("mine")
@@ -88,7 +89,7 @@ def test_write_back_replaces_links_and_follows_none(work: Path) -> None:
      ("--limit", "1M"), "more into its folder than --limit", 1)])
 def test_forged_frames_of_a_command_are_refused_or_limited(
         work: Path, forged: str, flags: tuple[str, ...], said: str, status: int) -> None:
-    """tests/unit/commands/test_received.py has what else is refused."""
+    """tests/unit/commands/test_received.py has other frames that are refused."""
     (work / "forge.py").write_text(FORGE + forged)
     ended = Ended(work, "python3", "forge.py", flags=("--write-back", *flags))
     assert said in ended.err and ended.status == status, ended.err
@@ -123,12 +124,12 @@ def test_a_signal_ends_the_receiving_of_an_endless_file(work: Path, number: int)
         "while True: send(frame(b'd', bytes(1000))); time.sleep(1e-4)")
     with begun(work, "python3", "forge.py") as process:
         assert process.stdout.readline() == b"up\n"
-        until = time.monotonic() + HANGS_S  # several that come at once are one
+        until = time.monotonic() + HANGS_S  # signals that come at once count as one
         while process.poll() is None and time.monotonic() < until:
             process.send_signal(number)
             with contextlib.suppress(subprocess.TimeoutExpired):
                 process.wait(0.2)
-        process.kill()  # else one that heeds no signal is waited for
+        process.kill()  # a process that heeds no signal would be waited for
         assert process.returncode in (130, 143)
         assert "Traceback" not in process.stderr.read().decode()
     assert not (kept_of(work) / "files" / "big").exists()
@@ -138,7 +139,7 @@ def test_a_timeout_ends_the_receiving_of_an_endless_file(work: Path) -> None:
     (work / "forge.py").write_text(
         FORGE + "send(file(b'first'), file(b'big', b'', size=1 << 50))\n"
         "while True: send(frame(b'd', bytes(1000))); time.sleep(1e-4)")
-    for wall_s in (2, 8, 30):  # longer where a guest that has much beside it had not begun by then
+    for wall_s in (2, 8, 30):  # longer if the guest of a busy machine had not begun by then
         ended = Ended(work, "python3", "forge.py", flags=("--timeout", f"1h,{wall_s}"))
         if (ended.kept / "files" / "first").exists():
             break
@@ -169,7 +170,7 @@ def test_writing_back_to_a_full_disk_keeps_the_old_file_and_all_that_fits(work: 
 
 
 def test_four_concurrent_commands_write_back_into_one_folder(work: Path) -> None:
-    """Each needs a temporary name of its own."""
+    """Each command needs other temporary names than the other ones."""
     running = [subprocess.Popen(typed(
         work.parent.parent / "r", "sh", "-c", f"for n in $(seq 50); do echo {number} > f$n; done;"
         f" echo {number} > g{number}", flags=("--write-back",)), cwd=work,
@@ -183,12 +184,12 @@ def test_four_concurrent_commands_write_back_into_one_folder(work: Path) -> None
 
 @mounts_a_disk
 def test_files_that_a_full_disk_of_results_loses_are_reported(work: Path) -> None:
-    """The guest's own folder is on that disk, so the guest cannot even send all."""
+    """The guest's folder is on the same disk, so the guest cannot even send all files."""
     with small_disk(results := work.parent.parent / "r", "size=3m"):
         ended = Ended(work, "sh", "-c", "echo a > a; head -c 9M /dev/urandom > big; echo z > z",
                       results=results)
         assert ended.status == 1 and "No space left on device" in ended.err, ended.err
-        z = ended.kept / "files" / "z"  # for which there is room if all before has been taken
+        z = ended.kept / "files" / "z"  # there is room for it if all files before were received
         assert ("the guest did not hand over all" in ended.err or "z: No space" in ended.err
                 or z.read_text() == "z\n")
         assert (ended.kept / "files" / "a").read_text() == "a\n"
@@ -252,11 +253,11 @@ for kind in sys.argv[3:]:
     found = [waited(kind, float(sys.argv[2])) for _ in range(int(sys.argv[1]))]
     print(kind, sum(rounds for rounds, _ in found), max(late for _, late in found), sep=",")
 """
-ASKS = ("select", "poll", "again", "end of file", "mn", "yield", "wait")  # which move no data
+ASKS = ("select", "poll", "again", "end of file", "mn", "yield", "wait")  # calls that move no data
 
 
 def spun(folder: Path, count: int, seconds: float, *kinds: str) -> dict[str, tuple[int, float]]:
-    """The rounds of all waits and the most seconds of lateness, by the kind of wait."""
+    """By kind of wait: the rounds of `count` waits, and how late the latest was, in seconds."""
     (folder / "spins.py").write_text(SPINS)
     done = run_program(
         [PROJECT / "run.sh", "--results", folder.parent / "results", "--quiet", "--", "python3",
@@ -279,7 +280,8 @@ def test_a_long_wait_takes_few_rounds_and_is_not_late(folder: Path) -> None:
         rounds, late_s = found[kind]
         assert rounds < 30_000 and 0 <= late_s < 0.0015, (kind, rounds, late_s)
     assert found["clock"][0] < 55_000 and 0 <= found["clock"][1] < 0.0015
-    for kind, most in (("file", 180_000), ("data", 450_000)):  # told from work by 100,000 calls
+    # Only 100,000 calls of these show that a program waits and does not work.
+    for kind, most in (("file", 180_000), ("data", 450_000)):
         assert found[kind][0] < most and 0 <= found[kind][1] < 0.0015, (kind, found[kind])
 
 

@@ -1,4 +1,4 @@
-"""Servers that are not ours, TLS, and Debian 13's programs, in the guest."""
+"""A guest measures other servers than the project's, TLS, and Debian 13's programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.running import run_program
 from vtime import system
 
 NETWORK = ("--rtt", "100", "--bw", "10000", "--iw", "10", "--no-figures")
-# A server for one test each: what it does with a request, below a class that answers.
+# A server in which a test puts the lines for {do}: what it does with a request.
 SERVER = """
 import http.server, os, ssl, sys
 class Answer(http.server.BaseHTTPRequestHandler):
@@ -48,14 +48,14 @@ def folder(tmp_path: Path) -> Path:
 
 
 def own(folder: Path, do: str, *arguments: str) -> list[str]:
-    """The flags that measure a server with such an answer."""
+    """The flags that measure a server whose answer is `do`; it gets the arguments, too."""
     (folder / "server.py").write_text(SERVER.format(do=do))
     return ["--server-command", " ".join(["python3 server.py {p}", *arguments]),
             "--server-folder", str(folder), *NETWORK]
 
 
 def test_nginx_is_measured_beside_the_server_of_ours(drive: Driver, results: Path) -> None:
-    """Its window is read by sock_diag, its flight and its latency off the packets."""
+    """The window of nginx is read by sock_diag, its flight and its latency from the packets."""
     done = drive(*NETWORK, "--size", "10000", "--chain", "4000,14000", "--server",
                  "builtin,nginx", "--repeat", "2", "--full")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -175,7 +175,7 @@ def test_a_server_of_ones_own_sees_no_private_files_and_writes_to_memory(
 
 def test_chains_that_fit_the_window_take_one_round_trip_as_the_model_says(drive: Driver,
                                                                           results: Path) -> None:
-    """IW 10 holds a chain of this length in OpenSSL's writes, and none a byte longer."""
+    """A chain of `fits` bytes leaves in OpenSSL's writes within IW 10; one byte more does not."""
     fits = 12_566 if newer_openssl() else 12_588  # Debian 13, Debian 12
     chains = ("4000", str(fits), str(fits + 1))
     done = drive("--rtt", "100", "--bw", "100000", "--iw", "3,10", "--size", "10000", "--client",
@@ -192,7 +192,7 @@ def test_chains_that_fit_the_window_take_one_round_trip_as_the_model_says(drive:
 
 
 def test_repeats_over_tls_are_identical(drive: Driver, results: Path) -> None:
-    """Only ECDSA's are not: its signatures differ in length."""
+    """ECDSA is left out: its signatures differ in length from repeat to repeat."""
     done = drive("--rtt", "50", "--bw", "10000", "--iw", "10", "--client", "curl", "--chain",
                  "16000", "--signature", "ed25519,rsa2048", "--repeat", "2", "--no-figures")
     assert done.returncode == 0, done.stdout + done.stderr
@@ -244,7 +244,7 @@ def test_trials_with_a_missing_debian_13_are_skipped(
 @needs
 def test_early_data_saves_a_round_trip_unless_it_exceeds_the_window(drive: Driver,
                                                                     results: Path) -> None:
-    """It is compared with the same resumed session without early data."""
+    """The base of the comparison is the same resumed session without early data."""
     done = drive("--rtt", "100", "--bw", "100000", "--iw", "10", "--size", "9000", "--server",
                  "nginx", "--chain", "4000", "--resumed", "1", "--early-data", "0,1,3000,16384",
                  "--repeat", "2", "--no-figures")
@@ -262,9 +262,10 @@ def test_early_data_saves_a_round_trip_unless_it_exceeds_the_window(drive: Drive
 
 @needs
 def test_the_cliff_of_early_data_is_the_clients_ten_segments(drive: Driver) -> None:
-    """The hello has 554 bytes; of ten segments the third ends with a write of 4096 bytes."""
+    """The client's hello is in the first three segments, which end with a write of 4096 bytes."""
     done = drive("--find-cliff", "early", "--rtt", "100", "--bw", "100000")
     assert done.returncode == 0, done.stdout + done.stderr
-    most = 4096 + 7 * 1448 - 554 - 22
+    hello_bytes, record_bytes = 554, 22  # record_bytes: what TLS adds to the early data
+    most = 4096 + 7 * 1448 - hello_bytes - record_bytes
     assert f"is {most} bytes, measured of the server nginx" in unwrapped(done)
     assert "it leaves in 10 segments" in unwrapped(done)

@@ -1,4 +1,4 @@
-"""./run.sh -- COMMAND: at which date a command starts, and what it finds where it started."""
+"""./run.sh -- COMMAND starts a command at a date of its own, in the folder where it was typed."""
 
 from __future__ import annotations
 

@@ -1,10 +1,11 @@
-"""The commands that --users prints, and each line of docs/QUESTIONS.md's table, as typed.
+"""Each command that --users prints, and each in the table of docs/QUESTIONS.md, sets the window.
 
-On default routes as DHCP and router advertisements make them, read back from the kernel, and seen
-on the wire by --probe.
+The commands are typed as they stand, on default routes as DHCP and router advertisements make them.
+The window is read back from the kernel, and --probe observes it on the wire.
 
-Two hosts in namespaces of this machine's kernel, as the guest's has no IPv6. Programs that keep a
-window come from Debian's packages, unpacked in a folder of the test's own: none is installed here.
+The two hosts are namespaces of this machine's kernel, since the guest's kernel has no IPv6.
+Programs that keep a window come from Debian's packages, unpacked in a folder of the test's own:
+nothing is installed here.
 """
 
 from __future__ import annotations
@@ -39,13 +40,14 @@ pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="namespaces with route
 
 
 class Host:
-    """A network and mount namespace, and the processes in it, which end with it."""
+    """Namespaces for network, mounts and processes; all processes in them end with the test."""
 
     def __init__(self, stack: ExitStack) -> None:
         self.holder = subprocess.Popen(
             ["unshare", "--net", "--mount", "--pid", "--fork", "--mount-proc", "--kill-child",
              "bash", "-c", "mount -t tmpfs none /run && mount -t sysfs -o ro none /sys"
-             " && mount --bind /dev/null /etc/resolv.conf"  # no name is waited for: nobody answers
+             # No program asks for a name: it would wait for an answer that nobody gives.
+             " && mount --bind /dev/null /etc/resolv.conf"
              " && echo ready && sleep infinity"], stdout=subprocess.PIPE, text=True)
         stack.callback(self._end)
         assert self.holder.stdout is not None and self.holder.stdout.readline() == "ready\n"
@@ -69,7 +71,7 @@ class Host:
         subprocess.Popen(self.entering(f"exec {script} >> /run/log 2>&1"), cwd=PROJECT)
 
     def until(self, script: str, holds: Callable[[str], object]) -> None:
-        """Waits for what a command prints."""
+        """Wait until the output of a command fulfils a condition."""
         try:
             wait_until(lambda: holds(self.sh(script)), script)
         except AssertionError:
@@ -105,20 +107,23 @@ def dhcp_like(hosts: tuple[Host, Host]) -> tuple[Host, Host]:
 
 
 def filled_in(command: str) -> str:
-    """The command with this network's names."""
+    """A command in which the network's names and addresses stand for the placeholders."""
     return (command.replace("GATEWAY", GATEWAY).replace("DEVICE", "eth0")
             .replace("CONNECTION", "site").replace("CLIENT", CLIENT))
 
 
 def printed(what: str, groups: tuple[tuple[str, int], ...] = ()) -> str:
-    """A command as --users prints it."""
+    """The command that --users prints for a purpose, as "set it now".
+
+    groups holds the windows of single prefixes; all others have WINDOW.
+    """
     table = commands.table({"all": WINDOW, **dict(groups)}, 10)
     (found,) = [row[1] for row in table.rows if row[0] == what]
     return filled_in(str(found))
 
 
 def on_page() -> dict[str, str]:
-    """The code in the table of docs/QUESTIONS.md, one piece a line, by what it is for."""
+    """The commands in the table of docs/QUESTIONS.md, by their purpose."""
     text = (PROJECT / "docs" / "QUESTIONS.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| ([^|`]+) \| (`.*) \|$", text.partition("## How to set the window")[2],
                       re.MULTILINE)
@@ -127,14 +132,15 @@ def on_page() -> dict[str, str]:
 
 
 def of_page(what: str, window: int = WINDOW) -> str:
-    """A command as the page has it, for another window."""
+    """The command on the page for a purpose, with a window in place of the page's 20 segments."""
     return filled_in(re.sub(r"(?<=[ =])20\b", str(window), on_page()[what]))
 
 
 def check_on_the_wire(server: Host, router: Host, address: str, window: int = WINDOW) -> None:
     """Check that a client observes a first flight of this window.
 
-    On a machine that is busy a server may write its head long before the page; it is asked again.
+    On a busy machine the server may write the head of its answer long before the page, and the
+    first flight is then short: it is asked up to five times.
     """
     server.sh("mkdir -p /run/www && head -c 300000 /dev/zero > /run/www/page")
     server.start(f"/usr/bin/python3 -m http.server --bind {address} --directory /run/www 80")
@@ -148,7 +154,7 @@ def check_on_the_wire(server: Host, router: Host, address: str, window: int = WI
 
 
 def routes(host: Host, ip: str = "ip") -> list[str]:
-    """Its default routes; for how long one is valid is left out."""
+    """The default routes of a host, without the seconds for which they are valid."""
     return [re.sub(r" expires \S+", "", line).strip()
             for line in host.sh(f"{ip} route show default").splitlines()]
 
@@ -162,7 +168,7 @@ def test_the_printed_command_sets_the_window_and_another_undoes_it(
     ip = "ip -6" if version else "ip"
     before = routes(server, ip)
     server.sh(of_page(f"now{version}", window=20))
-    server.sh(printed(f"set it now{version}"))  # over another one
+    server.sh(printed(f"set it now{version}"))  # in place of 20 segments
     (now,) = routes(server, ip)
     assert f"initcwnd {WINDOW}" in now and stays in now
     assert f"initcwnd {WINDOW}" in server.sh(of_page("see it")) or version
@@ -192,7 +198,7 @@ def test_the_documented_command_for_one_network_sets_its_window(
 
 def test_the_documented_command_for_a_pod_sets_its_window_from_the_node(
         dhcp_like: tuple[Host, Host]) -> None:
-    """It is entered by the number that one of its processes has outside."""
+    """The node enters the pod by the number that one of its processes has on the node."""
     server, router = dhcp_like
     subprocess.run(["bash", "-ec", of_page("in a pod or container").replace("PID", server.pid)],
                    check=True)
@@ -203,6 +209,7 @@ def test_the_documented_command_for_a_pod_sets_its_window_from_the_node(
 # What keeps it -------------------------------------------------------------------------
 
 def networkd(host: Host, config: str) -> None:
+    """Start systemd-networkd on a host, with this text as its only configuration."""
     host.sh("mkdir -p /run/systemd/network /run/systemd/netif/{links,leases,lldp}\n"
             "chown -R systemd-network: /run/systemd/netif\n"
             "mount -t tmpfs none /etc/systemd/network\n"
@@ -211,10 +218,11 @@ def networkd(host: Host, config: str) -> None:
 
 
 def advertising(router: Host) -> None:
-    """The router gives out addresses by DHCP and by its advertisements.
+    """Let the router give out addresses by DHCP and by its advertisements.
 
-    networkd sets the router's own address: where it is there before, networkd 252 may set it again
-    without end (65,534 times, then "Numerical result out of range") and serves nobody.
+    networkd has to set the router's own address itself. Where the address was there before,
+    networkd 252 may set it again and again (65,534 times, then "Numerical result out of range"),
+    and it serves nobody.
     """
     router.sh(f"ip addr del {GATEWAY}/24 dev lan0")
     networkd(router,
@@ -224,11 +232,12 @@ def advertising(router: Host) -> None:
 
 
 def lines_of(section: str) -> str:
-    """A section as it is in a file, without its part for IPv6."""
+    """The lines of a configuration on the page, without those for IPv6."""
     return section.split("\nGateway=_ipv6ra")[0]
 
 
 def version() -> int:
+    """The version of systemd; 0 where it is not known."""
     found = re.search(r"systemd (\d+)", run_program(["networkctl", "--version"]).stdout)
     return int(found[1]) if found else 0
 
@@ -333,7 +342,7 @@ def test_ifupdown_keeps_the_window_as_documented(hosts: tuple[Host, Host], unpac
 
 
 def test_each_documented_way_to_set_the_window_has_a_test() -> None:
-    """It looks for the words of this file, since each test may run alone."""
+    """The purposes are looked up in the text of this file, since each test may run alone."""
     text = Path(__file__).read_text(encoding="utf-8")
     tried = {f"{what}{version}" for what in ("now", "undo") for version in ("", ", IPv6")}
     assert len(on_page()) == 12

@@ -1,4 +1,4 @@
-"""What users get wrong, as tables: what they type, the files that it reads, what they are told."""
+"""Tables of mistakes of users: what they type, the files that run.sh then reads, its answer."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from dataclasses import dataclass, field
 
 from firstflight.base.errors import USAGE
 
-OWN = "mine.toml"  # the scenario file of one's own in these tables
+OWN = "mine.toml"  # the name of a user's scenario file in these tables
 
 
 @dataclass(frozen=True)
 class Refusal:
-    """A command line of run.sh that is refused.
+    """A command line that run.sh refuses.
 
-    words: what the one line on standard error contains. files: what lies in the folder where
-    the command is typed, by name.
+    words are a part of the one line on standard error. files holds the contents of files, by name,
+    in the folder where the command is typed.
     """
 
     command: str
@@ -29,18 +29,24 @@ class Refusal:
 
 
 def typed(*rows: tuple[str, str]) -> list[Refusal]:
-    """Command lines, each with the words of its answer."""
+    """Command lines that run.sh refuses, each with a part of the answer."""
     return [Refusal(command, words) for command, words in rows]
 
 
 def read(name: str, option: str, *rows: tuple[str | bytes, str]) -> list[Refusal]:
-    """Contents of the file of that name, which the option reads, each with the words."""
+    """Contents of a file that run.sh refuses, each with a part of the answer.
+
+    name is the file's name, option the option that reads it.
+    """
     return [Refusal(f"{option} {shlex.quote(name)}", words, files={name: content})
             for content, words in rows]
 
 
 def edited(text: str, *rows: tuple[str, str, str]) -> list[Refusal]:
-    """A sound scenario in which old is replaced by new: (old, new, words)."""
+    """Variants of a sound scenario that run.sh refuses.
+
+    A row has the text that is replaced, the one in its place, and a part of the answer.
+    """
     for old, new, _ in rows:
         assert old in text and old != new, old
     return read(OWN, "--check", *((text.replace(old, new), words) for old, new, words in rows))

@@ -10,12 +10,14 @@ from tests.unit.page import saved
 
 _SITE: Mapping[str, str] = {"site/index.html": "<p>x</p>", "site/a.css": "p {}"}
 _ON = "--client chromium --page"
+# The HAR of a page that is one document of one byte, with its content.
 _CONTENT = json.dumps({"log": {"entries": [{
     "startedDateTime": "2026-01-01T00:00:00Z", "request": {"method": "GET", "url": "https://a.test/"},
     "response": {"status": 200, "content": {"text": "x", "size": 1, "mimeType": "text/html"}}}]}})
 
 
 def _of_site(*rows: tuple[str, str]) -> list[Refusal]:
+    """Command lines, with part of the answer, where the folder site/ has a page."""
     return [Refusal(command, words, files=_SITE) for command, words in rows]
 
 
@@ -40,7 +42,7 @@ server = "nginx"
 
 
 def _scenario(*rows: tuple[str, str, str]) -> list[Refusal]:
-    """Scenarios of a browser's page in which a part is replaced: the part, the new one, the words."""
+    """Variants of _SCENARIO: the text that is replaced, the one in its place, part of the answer."""
     return [Refusal(OWN, f"{OWN}: {words}", files={**_SITE, OWN: _SCENARIO.replace(old, new)})
             for old, new, words in rows]
 

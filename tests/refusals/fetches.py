@@ -11,12 +11,13 @@ from tests.unit.fetches.small import FEW_USERS, MAP_OF_WINDOWS, SMALL
 STEPS = (stored_questions.FOLDER / "steps.toml").read_text(encoding="utf-8")
 STEPS_BY, STEPS_AXIS = 'kind = "steps"\nsweep = "main"\nby = "chain_bytes"', "[[axis]]"
 UPLINK, AXIS = 'uplink = "same"', 'by = "rtt_ms"\nweights = "bandwidth_kbps"'
+# It takes the place of "[[figure]]": an axis of bandwidth-delay products before it.
 BDP = """[[axis]]
 by = "bdp_bytes"
 values = [140, 350, 640, 1600]
 shares_percent = [25, 25, 25, 25]
 [[figure]]"""
-NOTHING = SMALL[SMALL.index("[[sweep]]"):]
+NOTHING = SMALL[SMALL.index("[[sweep]]"):]  # what a scenario has to lose to measure nothing
 
 REFUSALS = [
     *edited(

@@ -1,4 +1,4 @@
-"""Flags of run.sh: values that none takes, what does not go together, what earlier versions had."""
+"""Flags of run.sh: wrong values, flags that exclude each other, flags of earlier versions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from firstflight.base.removed import REMOVED
 from tests.refusals import Refusal, typed
 
 CONDITION = "neither a number nor a column"
-# What somebody types who knows an earlier version, by the line of REMOVED that answers.
+# By a key of REMOVED, whose line is the answer: what users of an earlier version may type.
 EARLIER = {"paper_arithmetic": "paper_arithmetic", "--explain": "--explain 3500ms --rtt 50",
            "--packetdrill": "--packetdrill one.pkt", "--share-link": "--users x --share-link 20M",
            "--http 3": "--http 3 --rtt 50", "quic_amplification": "quic_amplification",

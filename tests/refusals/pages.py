@@ -1,4 +1,4 @@
-"""Files of pages, HAR and TOML: damaged, of something else, or of too much."""
+"""Files of pages, HAR and TOML, that are damaged, have other contents, or describe too much."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Scenario files of any kind: their text, their head, their sysctls."""
+"""Mistakes in scenario files of any kind: in their text, their head and their sysctls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What people type, and the one line that says what to type: units, names, commas, wrong flags."""
+"""Slips of typing, in units, names, commas and flags; each answer says what to type."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ REFUSALS = [
     ("nofile.toml", "nofile.toml: there is no such file"),
     ("/tmp", "'/tmp' is a folder: name a scenario")),
     Refusal("README.md", "a file that does not end in .toml", files={"README.md": "x"}),
-    # Scenarios that there are not, and more than fit
+    # Scenarios that do not exist, and questions that are too large
     *typed(
         ("tselentis2013 zhao2091", "unknown scenario 'zhao2091'; did you mean zhao2019?"),
         (LONG, "unknown scenario 'xxx"), (f"/{LONG}/my.toml", "my.toml"),
@@ -111,7 +111,7 @@ REFUSALS = [
         *((f"zhao2019 --dry-run --seed {seed}", "--seed: ") for seed in (-1, 1 << 32, 10**30)),
         ("--as-published ietf78_load", "--as-published: ietf78_load: no scenario has its set-up as"
          " published; known: marrama2012, tselentis2013, zhao2019"),
-        # Files and folders that are not there
+        # Files and folders that do not exist
         ("--check none.toml", "there is no such file"), (f"--check {LONG}.toml", "xxx"),
         ("--new ../x", "becomes a folder of results: a-z, 0-9 and _ only"),
         (f"--new {'a' * 101}", "at most 100 of them"), (f"--new {LONG}", "at most 100 of them"),

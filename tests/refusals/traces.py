@@ -1,4 +1,4 @@
-"""Scenarios of kind "trace": what none of them may have, and the flags that mean nothing there."""
+"""Mistakes in scenarios of kind "trace", and flags that do not go with them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,15 @@ IN_CLAIM = f'{OWN}: [[claim]] "so": '
 DEFAULT = "sample_ms = 1"
 ONE, TCP, CURVES = 'schedule = "one"', 'tcp = ["linux"]', 'curves = ["first/linux"]'
 SECOND = TRACE_TABLE.replace("first", "second")
+# So many windows that two traces with them are more than a scenario may have.
 MANY = f"{TCP}\ninitcwnd = [{', '.join(map(str, range(1, 60_000)))}]"
 
 
 def claim(*keys: str) -> tuple[str, str]:
-    """What is replaced, and the table of a claim behind it; keys: in place of its own, or more."""
+    """What `edited` replaces, and with what: a table [[claim]] is put before the figure.
+
+    keys are lines of the claim. Those that a claim needs and that are not given are added.
+    """
     given = {key.partition(" = ")[0] for key in keys}
     usual = ('figure = "fig"', 'says = "so"', 'metric = "window"', ONE_CURVE)
     lines = [*keys, *(key for key in usual if key.partition(" = ")[0] not in given)]

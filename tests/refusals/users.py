@@ -1,4 +1,4 @@
-"""Files about users that have no round-trip times, no usable row, or another format."""
+"""Files about users without round-trip times or usable rows, and files of unknown formats."""
 
 from __future__ import annotations
 
