@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-# Control groups, version 2 and version 1: where groups are made, the file with the counter, and
-# microseconds in one of its units.
+# For control groups of version 2 and of version 1: the folder for new groups, the file with the
+# counter, and how many microseconds one unit of the counter is.
 ROOTS = ((Path("/sys/fs/cgroup"), "cpu.stat", 1.0),
          (Path("/sys/fs/cgroup/cpuacct"), "cpuacct.usage", 0.001))
 
@@ -68,6 +68,7 @@ def _remove(folder: Path) -> None:
 
 
 def _make(root: Path, counter: str, microseconds: float) -> Group | None:
+    """Make a group below a folder; None where that is not possible."""
     folder = root / f"first-flight-{os.getpid()}"
     try:
         folder.mkdir()

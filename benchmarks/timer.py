@@ -4,13 +4,14 @@
     /usr/bin/python3 -m benchmarks.timer --before FOLDER -- --scenario dukkipati2010
     /usr/bin/python3 -m benchmarks.timer --ns3
 
-Prints the least, median and most over the runs. The two sides run in turns, so that other load on
-the machine affects both alike; the ratio is the median over the pairs. Processor time is that of
-all processes, counted by a control group, which needs root. Machines differ and are noisy, so
-compare runs on one machine only.
---before FOLDER: another version's working tree (git worktree add FOLDER COMMIT).
---ns3: the grid of zhao2019, next to the same fetches in ns-3 (Debian's libns3-dev, 3.37, and g++):
-benchmarks/ns3_grid.cc, one process with ns-3's own TCP for all cells.
+Prints the least, the median and the largest value over the runs. The two sides run in turns, so
+that other load on the machine affects both alike; the ratio is the median over the pairs. The
+processor time of all processes is counted by a control group, which needs root. Machines differ and
+are noisy, so compare only runs on one machine.
+
+--before FOLDER: FOLDER is the working tree of another version (git worktree add FOLDER COMMIT).
+--ns3: the grid of zhao2019 runs next to the same fetches in ns-3 (Debian's libns3-dev, 3.37, and
+g++). There benchmarks/ns3_grid.cc is one process for all cells, with ns-3's own TCP.
 """
 
 from __future__ import annotations
@@ -37,20 +38,20 @@ from firstflight.workloads.fetch.record.record import Record
 
 @dataclass(frozen=True)
 class Timing:
-    """What one run of a command took. processor_s: None where it cannot be counted."""
+    """What one run of a command took."""
 
     wall_s: float
-    processor_s: float | None
+    processor_s: float | None  # None: it cannot be counted
     emulated_s: float = 0.0
 
 
-Look = Callable[[Path], object]
+Look = Callable[[Path], object]  # takes the folder of a run
 
 
 def watched(words: Sequence[str], given: str = "") -> tuple[Timing, str]:
-    """Run a command to its end; return what it took and its output. given: its input.
+    """Run a command with an input (given); return what it took and its output.
 
-    Raises FirstFlightError with its last line if it fails.
+    Raises FirstFlightError with the command's last line if the command fails.
     """
     with processor.group() as group:
         start = time.monotonic()
@@ -64,9 +65,9 @@ def watched(words: Sequence[str], given: str = "") -> tuple[Timing, str]:
 
 
 def timed(flags: Sequence[str], project: Path = PROJECT, look: Look = lambda run: None) -> Timing:
-    """Run run.sh with figures, in a temporary folder. look: is called with each run's folder.
+    """Time run.sh with figures, in a temporary folder; calls `look` with each run's folder.
 
-    Raises FirstFlightError if it fails.
+    Raises FirstFlightError if run.sh fails.
     """
     with tempfile.TemporaryDirectory() as folder:
         timing, _ = watched([str(project / "run.sh"), "--results", f"{folder}/results",
@@ -84,7 +85,7 @@ def timed(flags: Sequence[str], project: Path = PROJECT, look: Look = lambda run
 GRID = "zhao2019"
 LIBRARIES = ("point-to-point", "internet", "network", "core")
 CONTROL = "TcpCubic"
-HEADER_BYTES, REQUEST_BYTES = 42, 78  # of our server's response and of curl's request
+HEADER_BYTES, REQUEST_BYTES = 42, 78  # of the header of our server, and of curl's request
 NEAR_PERCENT = 2
 Cell = tuple[float, float, int]  # RTT in ms, kbit/s, initial window in segments
 
@@ -143,19 +144,20 @@ SHOWN: tuple[tuple[str, Callable[[Timing], float | None]], ...] = (
 
 
 def table(ours: Sequence[Timing], others: Sequence[Timing], name: str) -> list[str]:
-    """A line for each quantity. others: as many runs of the other side, or none; name: of it."""
+    """A line for each quantity; others are as many runs of the other side, of that name, or none.
+    """
     lines = [f"{'':<28} {'least':>8} {'median':>8} {'most':>8}"
              + (f" {name:>8} {'ratio':>6}" if others else "")]
     for quantity, value in SHOWN:
         values = [number for run in ours if (number := value(run)) is not None]
-        pairs = [(mine, other) for run, theirs in zip(ours, others)
-                 if (mine := value(run)) and (other := value(theirs))]
+        pairs = [(own, other) for run, other_run in zip(ours, others)
+                 if (own := value(run)) and (other := value(other_run))]
         if not values:
             continue
         cells = [min(values), statistics.median(values), max(values),
                  *([statistics.median(other for _, other in pairs)] if pairs else [])]
         lines.append(f"{quantity:<28} {' '.join(f'{cell:8.2f}' for cell in cells)}" + (
-            f" {statistics.median(mine / other for mine, other in pairs):6.2f}" if pairs else ""))
+            f" {statistics.median(own / other for own, other in pairs):6.2f}" if pairs else ""))
     return lines
 
 

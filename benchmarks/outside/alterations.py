@@ -1,6 +1,6 @@
-"""What is altered in a guest: one thing of a trial's job, or of the programs that run in it.
+"""Alterations of a guest, each of one thing: in a trial's job, or in the programs that run there.
 
-What was requested stays, so that a judge who sees all refuses each of these.
+What the trial requests stays as it is, so a judge who sees everything refuses each alteration.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from typing import Any, cast
 from firstflight.setting.setting import NetworkSetting
 from firstflight.testbed.messages import Job
 
-# Takes a trial and its job; returns another job, None where the trial has no such thing.
+# Takes a trial and its job, and returns the altered job; None where the trial has nothing to alter.
 Change = Callable[[NetworkSetting, Job], Job | None]
 HOSTS = "firstflight/testbed/hosts"
-PAUSE_MS = 3.0  # of a server, or of a client, longer or shorter than requested
+# How long a server pauses that should not, and by how much a client's pauses differ.
+PAUSE_MS = 3.0
+# The places of the values in an object of a page, as a job has it.
+SIZE, NAMED_BY, AT_BYTE, PARSE_MS, THINK_MS = range(5)
 
 
 @dataclass(frozen=True)
 class Edit:
-    """A text of a program, and the one in its place. path: of the file, in the project."""
+    """A text of a program, and the text in its place; path is that of the file in the project."""
 
     path: str
     old: str
@@ -30,7 +33,7 @@ class Edit:
 
 @dataclass(frozen=True)
 class Alteration:
-    """One thing that is otherwise. change: of the job; edits: of the programs."""
+    """One thing that differs from the request: in the job (change) or in programs (edits)."""
 
     name: str
     change: Change = lambda trial, job: job
@@ -40,18 +43,18 @@ class Alteration:
 # Of a job -----------------------------------------------------------------------------
 
 def _with(job: Job, **values: Any) -> Job:
-    """The job with other values."""
+    """A job like this one, with other values."""
     return cast(Job, {**cast(dict[str, Any], job), **values})
 
 
-def _merged(job: Job, name: str, **values: Any) -> Job:
-    """The job with other values in one of its tables."""
+def _with_in_table(job: Job, name: str, **values: Any) -> Job:
+    """A job like this one, with other values in the table of that name."""
     table: Mapping[str, Any] = cast(dict[str, Any], job).get(name, {})
     return _with(job, **{name: {**table, **values}})
 
 
 def _network(**fields: Any) -> Change:
-    """Another network. Values that are functions take the one that was requested."""
+    """Change the network. A value may be a function of the requested value."""
     def change(trial: NetworkSetting, job: Job) -> Job | None:
         new = {name: value(getattr(trial, name)) if callable(value) else value
                for name, value in fields.items()}
@@ -64,39 +67,43 @@ def _network(**fields: Any) -> Change:
 
 
 def _sysctl(name: str, value: str) -> Change:
-    """A sysctl of the server."""
+    """Change a sysctl of the server."""
     full = f"net.ipv4.tcp_{name}"
-    return lambda trial, job: (_merged(job, "sysctls", **{full: value})
+    return lambda trial, job: (_with_in_table(job, "sysctls", **{full: value})
                                if job.get("sysctls", {}).get(full) != value else None)
 
 
-def _both(name: str, value: str) -> Change:
-    """A sysctl of both hosts."""
-    return lambda trial, job: _merged(job, "host_sysctls", **{f"net.ipv4.tcp_{name}": value})
+def _sysctl_of_both(name: str, value: str) -> Change:
+    """Change a sysctl of both hosts."""
+    return lambda trial, job: _with_in_table(job, "host_sysctls", **{f"net.ipv4.tcp_{name}": value})
 
 
 def _buffer(name: str, value: str) -> Change:
-    return lambda trial, job: _merged(job, "buffers", **{f"net.ipv4.tcp_{name}": value})
+    """Change the sizes of a receive buffer (rmem) or of a send buffer (wmem)."""
+    return lambda trial, job: _with_in_table(job, "buffers", **{f"net.ipv4.tcp_{name}": value})
 
 
 def _options(**options: int | bool) -> Change:
-    """Other options of the routes."""
+    """Change options of the hosts' routes."""
     def change(trial: NetworkSetting, job: Job) -> Job | None:
         before = cast(dict[str, Any], job.get("options", {}))
         new = {name: value for name, value in options.items() if before.get(name) != value}
-        return _merged(job, "options", **new) if new else None
+        return _with_in_table(job, "options", **new) if new else None
     return change
 
 
 def _window(by: int) -> Change:
+    """Change the server's initial window by some segments."""
     return lambda trial, job: _with(job, initcwnd=max(1, job["initcwnd"] + by))
 
 
 def _client_window(by: int) -> Change:
+    """Change the client's initial receive window by some segments."""
     return lambda trial, job: _with(job, initrwnd=max(1, job["initrwnd"] + by))
 
 
 def _control(name: str) -> Change:
+    """Change the congestion control."""
     return lambda trial, job: (_with(job, congestion_control=name)
                                if job["congestion_control"] != name else None)
 
@@ -106,7 +113,7 @@ def _smaller_mss(trial: NetworkSetting, job: Job) -> Job | None:
 
 
 def _objects(place: int, change: Callable[[list[float]], float]) -> Change:
-    """Another value of each object of a page. place: of the value in an object."""
+    """Change one value in each object of a page; place says which."""
     def changed(trial: NetworkSetting, job: Job) -> Job | None:
         if "objects" not in job:
             return None
@@ -117,23 +124,24 @@ def _objects(place: int, change: Callable[[list[float]], float]) -> Change:
     return changed
 
 
-SIZE, NAMED_BY, AT_BYTE, PARSE_MS, THINK_MS = range(5)  # the values of an object
-
-
-def _named(by_bytes: int) -> Change:
-    """Objects that are named so much later, as far as the object that names them is as long."""
+def _named_later(by_bytes: int) -> Change:
+    """Name each object so many bytes later, at the latest at the end of what names it."""
     def changed(trial: NetworkSetting, job: Job) -> Job | None:
         if "objects" not in job:
             return None
         sizes = [row[SIZE] for row in job["objects"]]
-        return _objects(AT_BYTE, lambda row: row[AT_BYTE] if not row[NAMED_BY] else
-                        min(max(0, row[AT_BYTE] + by_bytes), sizes[int(row[NAMED_BY]) - 1])
-                        )(trial, job)
+
+        def later(row: list[float]) -> float:
+            if not row[NAMED_BY]:  # it is the document
+                return row[AT_BYTE]
+            return min(max(0, row[AT_BYTE] + by_bytes), sizes[int(row[NAMED_BY]) - 1])
+
+        return _objects(AT_BYTE, later)(trial, job)
     return changed
 
 
-def _thinks(by_ms: float) -> Change:
-    """Pauses of a client that are as much longer, at least 0 ms."""
+def _client_pauses(by_ms: float) -> Change:
+    """Make the pauses of a client so much longer; none becomes shorter than 0 ms."""
     def changed(trial: NetworkSetting, job: Job) -> Job | None:
         if not any(job.get("think_s", ())):
             return None
@@ -143,13 +151,14 @@ def _thinks(by_ms: float) -> Change:
 
 
 def _connections(by: int) -> Change:
+    """Change the number of a page's connections over HTTP/1.1."""
     return lambda trial, job: (_with(job, connections=job["connections"] + by)
                                if job.get("connections", 1) + by > 0
                                and "connections" in job and job.get("http") != "2" else None)
 
 
 def _tls(**fields: Any) -> Change:
-    """Other settings of TLS."""
+    """Change settings of TLS. A value may be a function of the requested value."""
     def changed(trial: NetworkSetting, job: Job) -> Job | None:
         if "tls" not in job:
             return None
@@ -160,13 +169,13 @@ def _tls(**fields: Any) -> Change:
     return changed
 
 
-def _of_server(trial: NetworkSetting, job: Job) -> Job | None:
-    """Only where server.py answers, whose program is edited."""
+def _of_server_py(trial: NetworkSetting, job: Job) -> Job | None:
+    """Leave the job as it is, for an edit of server.py; None where another server answers."""
     return None if "server" in job else job
 
 
-def _reused(trial: NetworkSetting, job: Job) -> Job | None:
-    """Only where a connection is used again."""
+def _of_used_connection(trial: NetworkSetting, job: Job) -> Job | None:
+    """Leave the job as it is, for an edit; None where no connection is used again."""
     return job if "objects" in job or len(job.get("paths", ())) > 1 else None
 
 
@@ -187,7 +196,7 @@ _NEVER_REUSED = (
 _LATE_ANSWER = (Edit(
     f"{HOSTS}/http_server.py", "        started_ns = time.monotonic_ns()\n",
     f"        time.sleep({PAUSE_MS / 1000})\n        started_ns = time.monotonic_ns()\n"),)
-# The first half of what is to be sent, a pause, and the rest.
+# It sends the first half of a response, pauses, and sends the rest.
 _PAUSE_WITHIN = (Edit(
     f"{HOSTS}/http_server.py",
     "sent = connection.socket.sendmsg([response.pending], kernel.ACK_STAMP)\n",
@@ -203,14 +212,17 @@ _PAUSE_WITHIN = (Edit(
 
 
 def _capped(kbps: int) -> tuple[Edit, ...]:
-    """A cap on the pacing rate, which the server sets after it has read its socket."""
+    """Cap the pacing rate of the server's sockets, after the server has read their state."""
+    so_max_pacing_rate = 47  # which Python's socket does not name
+    bytes_per_s = kbps * 125
     return (Edit(f"{HOSTS}/connections.py", "        accepted.setblocking(False)\n",
                  "        accepted.setblocking(False)\n"
-                 f"        accepted.setsockopt(socket.SOL_SOCKET, 47, {kbps * 125})\n"),)
+                 f"        accepted.setsockopt(socket.SOL_SOCKET, {so_max_pacing_rate},"
+                 f" {bytes_per_s})\n"),)
 
 
 def _with_option(level: str, option: str, value: int) -> tuple[Edit, ...]:
-    """An option of the server's sockets."""
+    """Set an option of the server's sockets."""
     return (Edit(f"{HOSTS}/connections.py", "        kernel.number_bytes(accepted)\n",
                  f"        accepted.setsockopt({level}, {option}, {value})\n"
                  "        kernel.number_bytes(accepted)\n"),)
@@ -220,39 +232,39 @@ ALTERATIONS: tuple[Alteration, ...] = (
     Alteration("the client's receive buffer small", _buffer("rmem", "4096 30000 30000")),
     Alteration("the client's window a segment smaller", _client_window(-1)),
     Alteration("requests 1200 bytes longer", edits=_LONGER_REQUEST),
-    Alteration("no SACK", _both("sack", "0")),
-    Alteration("no time stamps", _both("timestamps", "0")),
-    Alteration("no window scale", _both("window_scaling", "0")),
+    Alteration("no SACK", _sysctl_of_both("sack", "0")),
+    Alteration("no time stamps", _sysctl_of_both("timestamps", "0")),
+    Alteration("no window scale", _sysctl_of_both("window_scaling", "0")),
     Alteration("an MSS 1 byte smaller", _smaller_mss),
     Alteration("path MTU probing", _sysctl("mtu_probing", "2")),
     Alteration("a client that acknowledges each segment", _options(quickack=True)),
-    Alteration("connections used once", _reused, _NEVER_REUSED),
+    Alteration("connections used once", _of_used_connection, _NEVER_REUSED),
     Alteration("a connection more", _connections(1)),
     Alteration("a connection less", _connections(-1)),
     Alteration("no think times", _objects(THINK_MS, lambda row: 0.0)),
     Alteration("no parse times", _objects(PARSE_MS, lambda row: 0.0)),
-    Alteration("a client's pauses 3 ms longer", _thinks(PAUSE_MS)),
-    Alteration("a client's pauses 3 ms shorter", _thinks(-PAUSE_MS)),
-    Alteration("objects named 3 kB late", _named(3000)),
-    Alteration("objects named 3 kB early", _named(-3000)),
+    Alteration("a client's pauses 3 ms longer", _client_pauses(PAUSE_MS)),
+    Alteration("a client's pauses 3 ms shorter", _client_pauses(-PAUSE_MS)),
+    Alteration("objects named 3 kB late", _named_later(3000)),
+    Alteration("objects named 3 kB early", _named_later(-3000)),
     Alteration("a send buffer of 30 kB", _buffer("wmem", "4096 16384 30000")),
-    Alteration("SO_SNDBUF", _of_server, _with_option("socket.SOL_SOCKET", "socket.SO_SNDBUF",
+    Alteration("SO_SNDBUF", _of_server_py, _with_option("socket.SOL_SOCKET", "socket.SO_SNDBUF",
                                                      30_000)),
-    Alteration("Nagle's algorithm", _of_server, _with_option("socket.IPPROTO_TCP",
+    Alteration("Nagle's algorithm", _of_server_py, _with_option("socket.IPPROTO_TCP",
                                                             "socket.TCP_NODELAY", 0)),
-    Alteration("a pacing cap of 16 Mbit/s", _of_server, _capped(16_000)),
-    Alteration("a pacing cap of 3 Mbit/s", _of_server, _capped(3000)),
-    Alteration("a server that pauses 3 ms before its answer", _of_server, _LATE_ANSWER),
-    Alteration("a server that pauses 3 ms within its answer", _of_server, _PAUSE_WITHIN),
+    Alteration("a pacing cap of 16 Mbit/s", _of_server_py, _capped(16_000)),
+    Alteration("a pacing cap of 3 Mbit/s", _of_server_py, _capped(3000)),
+    Alteration("a server that pauses 3 ms before its answer", _of_server_py, _LATE_ANSWER),
+    Alteration("a server that pauses 3 ms within its answer", _of_server_py, _PAUSE_WITHIN),
     Alteration("tcp_notsent_lowat of 16 kB", _sysctl("notsent_lowat", "16384")),
     Alteration("no tail loss probes", _sysctl("early_retrans", "0")),
     Alteration("no RACK", _sysctl("recovery", "0")),
     Alteration("no F-RTO", _sysctl("frto", "0")),
-    Alteration("no DSACK", _both("dsack", "0")),
+    Alteration("no DSACK", _sysctl_of_both("dsack", "0")),
     Alteration("tcp_reordering of 30", _sysctl("reordering", "30")),
     Alteration("no slow start after a pause", _sysctl("slow_start_after_idle", "0")),
     Alteration("a least timeout of 400 ms", _sysctl("rto_min_us", "400000")),
-    Alteration("no compressed acknowledgements", _both("comp_sack_nr", "0")),
+    Alteration("no compressed acknowledgements", _sysctl_of_both("comp_sack_nr", "0")),
     Alteration("records of 4 kB", _tls(record_bytes=4096)),
     Alteration("a chain 600 bytes longer", _tls(chain_bytes=lambda size: size + 600)),
     Alteration("a ticket less", _tls(tickets=lambda count: max(0, count - 1))),

@@ -1,12 +1,12 @@
-"""Writes the objects of browser2026's pages as --page reads them of a HAR: what libcurl fetches.
+"""Writes the objects of browser2026's pages, which libcurl fetches, as --page reads them in a HAR.
 
     /usr/bin/python3 -m benchmarks.outside.browser_objects RUN
 
-RUN is a run of browser2026. A HAR that a user saves has the times of his network and, for each
-request, the URL of what named it. Here the times are those of the run over 4G, HTTP/2 and ten
-segments. What named a request Chromium says once more, in a load that needs no network: each
-request is answered from the recording by its DevTools. The tables of [[page.object]] go to standard
-output. It needs root, since the browser runs as a user of no rights.
+RUN is a run of browser2026. A HAR that a user saves has the times of the user's network and, for
+each request, the URL of what named it. Here the times are those of the run over 4G, HTTP/2 and ten
+segments. What named each request is known from one more load in Chromium. This load needs no
+network: DevTools answer each request from the recording. The program prints the tables
+[[page.object]]. It needs root, since the browser runs as a user without rights.
 """
 
 from __future__ import annotations
@@ -37,11 +37,12 @@ from firstflight.workloads.page import har
 from firstflight.workloads.page.scenario import TABLES, ListedObject
 
 BEGUN = datetime(2026, 1, 1, tzinfo=timezone.utc)
+# A load event is waited for at most MOST_S; after it, requests are noted for QUIET_S.
 MOST_S, QUIET_S = 60.0, 5.0
 
 
 def initiators(recording: Recording, folder: Path) -> dict[str, Mapping[str, Any]]:
-    """What named each request of a page, as Chromium says it, by the request's URL."""
+    """What named each request of a page, as Chromium reports it, by the request's URL."""
     found: dict[str, Mapping[str, Any]] = {}
     replay = Replay(recording)
     folder.chmod(0o777)
@@ -53,24 +54,23 @@ def initiators(recording: Recording, folder: Path) -> dict[str, Mapping[str, Any
 
     def heed(event: Event) -> None:
         nonlocal is_over
-        said = event["params"]
+        values = event["params"]
         if event["method"] == "Network.requestWillBeSent":
-            found.setdefault(said["request"]["url"], said.get("initiator", {}))
+            found.setdefault(values["request"]["url"], values.get("initiator", {}))
         elif event["method"] == "Fetch.requestPaused":
-            answer(said)
+            answer(values["request"], values["requestId"])
         elif event["method"] == "Page.loadEventFired":
             is_over = True
 
-    def answer(said: Mapping[str, Any]) -> None:
-        parts = urlsplit(said["request"]["url"])
+    def answer(request: Mapping[str, Any], request_id: str) -> None:
+        parts = urlsplit(request["url"])
         target = f"{parts.path}{f'?{parts.query}' if parts.query else ''}"
-        place = replay.find(f"{parts.scheme}://{parts.netloc}", said["request"]["method"], target)
+        place = replay.find(f"{parts.scheme}://{parts.netloc}", request["method"], target)
         if place is None:
-            tools.send("Fetch.fulfillRequest", session, requestId=said["requestId"],
-                       responseCode=404)
+            tools.send("Fetch.fulfillRequest", session, requestId=request_id, responseCode=404)
             return
         chosen = recording.answers[place]
-        tools.send("Fetch.fulfillRequest", session, requestId=said["requestId"],
+        tools.send("Fetch.fulfillRequest", session, requestId=request_id,
                    responseCode=chosen.status, responseHeaders=[
                        {"name": name, "value": value} for name, value in chosen.headers
                        if name != "content-encoding"],
@@ -95,7 +95,10 @@ def initiators(recording: Recording, folder: Path) -> dict[str, Mapping[str, Any
 
 
 def har_of(rows: Sequence[Mapping[str, str]], named: Mapping[str, Mapping[str, Any]]) -> bytes:
-    """A HAR without contents of the requests of one load, as Chromium's DevTools save it."""
+    """The HAR of one load, without contents, as Chromium's DevTools save it.
+
+    rows are the load's requests.csv, and `named` is what `initiators` returns.
+    """
     entries = []
     for row in rows:
         if not row["end_ms"]:
@@ -122,7 +125,7 @@ def har_of(rows: Sequence[Mapping[str, str]], named: Mapping[str, Mapping[str, A
 
 
 def tables(run: Path) -> Iterator[str]:
-    """The lines of each page's objects. Raises FirstFlightError where the run lacks a page."""
+    """The lines of the tables of all pages. Raises FirstFlightError where the run lacks a page."""
     scenario = TABLES.read(scenario_file.find("browser2026"))
     sources = {name: source for sweep in scenario.sweeps
                for name, source in zip(sweep.page_names, sweep.sites)}
@@ -137,8 +140,8 @@ def tables(run: Path) -> Iterator[str]:
             named = initiators(recording, Path(folder))
         page = har.read(har_of(rows, named), name)
         yield f"# {name}: {len(page.objects)} objects"
-        for each in page.objects:
-            size_bytes, named_by, at_byte, *others = astuple(each)
+        for page_object in page.objects:
+            size_bytes, named_by, at_byte, *others = astuple(page_object)
             item = ListedObject(size_bytes, named_by or None, at_byte if named_by else None,
                                 *others)
             yield from writing.table("[[page.object]]", schema.values_of(item))

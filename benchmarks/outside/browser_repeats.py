@@ -1,17 +1,18 @@
-"""Loads ten pages in a browser twenty times each while this machine is idle, busy and busier.
+"""Loads ten pages in a browser twenty times each, while this machine is more and less busy.
 
     /usr/bin/python3 -m benchmarks.outside.browser_repeats [--loads N] [--jobs N] [--keep DIR]
 
-The pages are of Debian's packages python3-doc, debian-edu-doc-en and mkdocs-doc, and the one of six
-hosts (scenarios/pages). Meanwhile 0, 2 and 4 processes compute, as many for half a minute each, at
-the priority of a user's own. A load differs where its load event, or a time of any of its requests,
-is more than 0.1 ms from the median of the page's loads, or where it has other requests. Exit
-status: 0 where at most five loads differ, else 1.
+Nine pages are from Debian's packages python3-doc, debian-edu-doc-en and mkdocs-doc, and one is the
+page of six hosts in scenarios/pages. Meanwhile 0, 2 and 4 processes compute in turns of half a
+minute, at the priority of a user's own programs. A load differs where its load event, or a time of
+any of its requests, is more than 0.1 ms from the median of the page's loads, or where it has other
+requests. Exit status: 0 where at most five loads differ, else 1.
 """
 
 from __future__ import annotations
 
 import csv
+import itertools
 import shutil
 import subprocess
 import sys
@@ -32,7 +33,8 @@ from firstflight.base.parser import Parser
 
 PYTHON, EDU = "/usr/share/doc/python3/html", "/usr/share/doc/debian-edu-doc-en"
 MKDOCS = "/usr/share/doc/mkdocs/html"
-# Name, folder, page, and the files that belong to it; named before they were measured.
+# The name of a page, its folder, its path, and the files that belong to it. The pages were chosen
+# before any was measured.
 PAGES = (
     ("asyncio", PYTHON, "/library/asyncio-task.html", "library/asyncio-task.html", "_static/*"),
     ("contents", PYTHON, "/index.html", "index.html", "_static/*"),
@@ -45,7 +47,7 @@ PAGES = (
     ("plugins", MKDOCS, "/dev-guide/plugins.html", "*"),
     ("hosts", "", "", ""))
 HAR = PROJECT / "scenarios/pages/hosts.har"
-COMPUTING, CHANGES_S = (0, 2, 4), 30.0
+COMPUTING, CHANGES_S = (0, 2, 4), 30.0  # how many processes compute, and for how long each time
 EQUAL_MS, MOST_DIFFERENT = 0.1, 5
 TIMES = ("start_ms", "sent_ms", "first_byte_ms", "end_ms")
 HEAD = """\
@@ -76,7 +78,11 @@ sweep = "mobile"
 
 
 class Load(NamedTuple):
-    """One load of a page. requests: the times of each request in ms, by its URL and number."""
+    """One load of a page.
+
+    requests holds the times of each request in ms. Its key is the URL, and 1 for the first request
+    of that URL, 2 for the second.
+    """
 
     page: str
     load_ms: float
@@ -103,15 +109,15 @@ def varied_load() -> Iterator[None]:
     ended = threading.Event()
 
     def compute() -> None:
-        turn = 0
-        while not ended.is_set():
+        for count in itertools.cycle(COMPUTING):
+            if ended.is_set():
+                return
             busy = [subprocess.Popen([sys.executable, "-c", "while True: pass"])
-                    for _ in range(COMPUTING[turn % len(COMPUTING)])]
+                    for _ in range(count)]
             ended.wait(CHANGES_S)
             for process in busy:
                 process.kill()
                 process.wait()
-            turn += 1
 
     thread = threading.Thread(target=compute)
     thread.start()
@@ -123,7 +129,7 @@ def varied_load() -> Iterator[None]:
 
 
 def measure(folder: Path, loads: int, jobs: int) -> Path:
-    """Measure all pages; the folder of the run. Raises FirstFlightError."""
+    """Measure all pages; return the folder of the run. Raises FirstFlightError."""
     folder.mkdir(parents=True, exist_ok=True)
     shutil.copy(HAR, folder)  # a scenario's page comes from below its own folder
     file = folder / "repeats.toml"
@@ -138,7 +144,7 @@ def measure(folder: Path, loads: int, jobs: int) -> Path:
 
 
 def loads_of(run: Path) -> Iterator[Load]:
-    """The loads of a run that have a time, in their order."""
+    """The loads of a run that have a time, in their order; prints those that did not pass."""
     with (run / "trials.csv").open(encoding="utf-8", newline="") as file:
         rows = list(csv.DictReader(file))
     for row in rows:
@@ -152,7 +158,7 @@ def loads_of(run: Path) -> Iterator[Load]:
 
 
 def requests_of(path: Path) -> dict[tuple[str, int], tuple[float, ...]]:
-    """The times of each request in a requests.csv; of one without an answer those that it has."""
+    """The times of each request in a requests.csv; a request without an answer has fewer."""
     seen: Counter[str] = Counter()
     requests = {}
     with path.open(encoding="utf-8", newline="") as file:
@@ -164,7 +170,7 @@ def requests_of(path: Path) -> dict[tuple[str, int], tuple[float, ...]]:
 
 
 def report(name: str, loads: Sequence[Load]) -> int:
-    """Print the line of a page; how many of its loads differ."""
+    """Print the line of a page; return how many of its loads differ."""
     usual_ms = median(load.load_ms for load in loads)
     keys = Counter(key for load in loads for key in load.requests)
     usual: dict[tuple[str, int], tuple[float, ...]] = {}
@@ -176,14 +182,14 @@ def report(name: str, loads: Sequence[Load]) -> int:
 
     different, furthest_ms, furthest = 0, 0.0, ""
     for load in loads:
-        off_ms = abs(load.load_ms - usual_ms)
+        deviation_ms = abs(load.load_ms - usual_ms)
         for key, times in load.requests.items():
-            of_request = max((abs(mine - other) for mine, other in zip(times, usual[key])),
-                             default=0.0)
-            if of_request > furthest_ms:
-                furthest_ms, furthest = of_request, key[0]
-            off_ms = max(off_ms, of_request)
-        different += off_ms > EQUAL_MS or load.requests.keys() != keys.keys()
+            of_request_ms = max((abs(time_ms - usual_time_ms)
+                                 for time_ms, usual_time_ms in zip(times, usual[key])), default=0.0)
+            if of_request_ms > furthest_ms:
+                furthest_ms, furthest = of_request_ms, key[0]
+            deviation_ms = max(deviation_ms, of_request_ms)
+        different += deviation_ms > EQUAL_MS or load.requests.keys() != keys.keys()
     loads_ms = [load.load_ms for load in loads]
     print(f"{name:9} {len(loads):5} {len(keys):8} {usual_ms:9.1f}"
           f" {max(loads_ms) - min(loads_ms):9.3f} {furthest_ms:9.3f} {different:6}"

@@ -2,17 +2,18 @@
 
     benchmarks/outside/stock_kernel.sh browser_stock [--loads N] [--per-ns N]
 
-The same worker loads them: Mininet's star, netem, nginx, Chromium. In QEMU it is the host engine,
-on a clock that counts instructions (stock_kernel.py): waiting takes no wall time, and computing
-counts. The kernel is told that its processor counts 16 GHz (tsc_early_khz), so 16 instructions take
-a nanosecond. The emulated timers know nothing of that: they ring early, and the kernel sets them
-again for the rest (nolapic_timer: measuring the processor's own timer would take minutes).
+The same worker loads them on both sides, with Mininet's star, netem, nginx and Chromium. In QEMU
+the host engine runs it, on a clock that counts instructions (stock_kernel.py): waiting takes no
+wall time, and computing takes time of the clock. The kernel believes that its processor counts
+16 GHz (tsc_early_khz), so 16 instructions take a nanosecond. The emulated timers do not follow
+that: they ring early, and the kernel sets them again for the rest. The processor's own timer is
+off, since measuring it would take minutes (nolapic_timer).
 
-So a page takes longer there; what has to agree is how much earlier it is under one window than
-under another one, by the medians of some loads. The cells are CELLS, which were named before they
-were measured. “event”: the load event, by which they are judged. “last”: the end of the last
-response that came before it. Exit status: 0 where each difference of the load event agrees within
-10 % or 5 ms, else 1.
+So a page takes longer in QEMU. What has to agree is how much earlier it is there under one window
+than under another one, by the medians of some loads. CELLS were chosen before they were measured.
+In the table “event” is the load event, by which a cell is judged, and “last” is the end of the last
+response before it. Exit status: 0 where each difference of the load event agrees within 10 % or
+5 ms, else 1.
 """
 
 from __future__ import annotations
@@ -53,13 +54,13 @@ CELLS = tuple((f"mobile_{page}", page, http, *windows) for page in ("text", "hos
 SITES, LOADS = "sites.json", "loads.jsonl"
 MEMORY_MB = 3072
 DEADLINE_S = 7200.0  # of wall time, for the boot and all loads
-# While QEMU waits for this machine's disk, its clock skips idle time. So what a load opens is
-# copied into the memory of the emulated machine: touch has the overlay do that.
+# While QEMU waits for this machine's disk, its clock skips idle time. So the files that a load
+# opens are in the memory of the emulated machine: touch has the overlay copy them there.
 START = """find /usr/lib/chromium /usr/share/fonts /etc/fonts /var/cache/fontconfig -type f \
     ! -name chromium -exec touch -c {{}} +
 cd {project} && /usr/bin/python3 -m benchmarks.outside.browser_stock --inside
 """
-SAME_PERCENT, SAME_MS = 10.0, 5.0
+SAME_PERCENT, SAME_MS = 10.0, 5.0  # two differences agree within either
 HEAD = (f"{'':6} {'':4} {'':>8} │ {'guest: event, ms':^19} │ {'stock: event, ms':^28} │"
         f" {'earlier: event, ms':^26} │ {'earlier: last, ms':^17}\n"
         f"{'page':6} {'HTTP':4} {'windows':>8} │ {'':19} │ {'':19} {'spread':>8} │"
@@ -68,33 +69,37 @@ HEAD = (f"{'':6} {'':4} {'':>8} │ {'guest: event, ms':^19} │ {'stock: event,
 
 @dataclass(frozen=True)
 class Times:
-    """Of one load, in ms since its document was requested: its event, the last response before."""
+    """The times of one load, in ms since its document was requested."""
 
-    event_ms: float
-    last_ms: float
+    event_ms: float  # the load event
+    last_ms: float  # the end of the last response before the load event
 
 
 Cell = tuple[str, str, int]  # a sweep, a version of HTTP, a window
 
 
 def trials_of(loads: int) -> list[PageTrial]:
-    """The trials of all cells, each so many times; one after another, so that all meet the same."""
+    """The trials of all cells, each as often as `loads` says.
+
+    Each cell is loaded once before any is loaded again, so that all meet the same machine.
+    """
     scenario = TABLES.read(scenario_file.find("browser2026"))
     wanted = {(sweep, http, window) for sweep, _, http, *windows in CELLS for window in windows}
     once = [trial for sweep in scenario.sweeps for trial in sweep.trials("browser2026", 1)
             if trial.client == CHROMIUM and cell_of(trial) in wanted]
-    # The first repeat is filmed, which takes a processor long.
+    # Repeats begin at 2: the first repeat is filmed, which takes the processor a long time.
     return [replace(trial, repeat=repeat, phase_ms=drawn_phase_ms(1, repeat))
             for repeat in range(2, 2 + loads) for trial in once]
 
 
 def cell_of(trial: PageTrial) -> Cell:
+    """The cell of a trial."""
     return trial.part, trial.http, trial.initcwnd
 
 
 def times_of(trials: Sequence[PageTrial], observations: Iterable[ObservedTrial]
              ) -> dict[Cell, list[Times]]:
-    """The times of each cell's loads; of a load that has none it says why."""
+    """The times of each cell's loads; prints why a load has no times."""
     cells = {trial.id: cell_of(trial) for trial in trials}
     times: dict[Cell, list[Times]] = {cell: [] for cell in cells.values()}
     for one in observations:
@@ -152,6 +157,7 @@ def on_stock_kernel(arguments: argparse.Namespace, trials: Sequence[PageTrial], 
 # Side by side -------------------------------------------------------------------------
 
 def medians(loads: Sequence[Times]) -> Times:
+    """The median of each time over some loads."""
     return Times(median(load.event_ms for load in loads), median(load.last_ms for load in loads))
 
 

@@ -4,11 +4,11 @@
                                                      [--program PATH] [--keep]
 
 Builds the image of Containerfile from nothing, on a Debian 12 that mmdebstrap makes from Debian's
-mirror. In it runs what people run: a single bucket, a scenario, a Mininet script with Open vSwitch,
-packetdrill (PATH: its program, vtime/MININET.md), and tests/live/test_escape.py. A container has no
-root, no capability, no network, Docker's list of system calls and Docker's /dev/shm (64 MB,
-noexec). Prints a table. Exit status: 1 where one of them fails, 4 where this machine lacks a
-program.
+mirror. In it run the commands that people use: a single bucket, a scenario, a Mininet script with
+Open vSwitch, packetdrill (PATH is its program, see vtime/MININET.md), and a test,
+tests/live/test_escape.py. A container has no root, no capability, no network, Docker's list of
+system calls and Docker's /dev/shm (64 MB, noexec). Prints a table. Exit status: 1 where one of the
+commands fails, 4 where this machine lacks a program.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from firstflight.base.errors import FAILED, OK, CannotError
 from firstflight.base.parser import Parser
 
 IMAGE, BASE = "localhost/first-flight:tried", "localhost/debian:12-tried"
-MOST_MB, MOST_FIRST_FIGURE_S = 1200, 10.0
+MOST_MB, MOST_FIRST_FIGURE_S = 1200, 10.0  # of the image; until there is a figure
 SCENARIO = "128 of 128 trials verified"
 # Podman's list of system calls, and the calls in it that Docker allows only with CAP_SYS_ADMIN.
 PROFILE = Path("/usr/share/containers/seccomp.json")
@@ -41,7 +41,7 @@ FOR_ADMINISTRATORS = (
     "keyctl", "mount", "mount_setattr", "move_mount", "open_tree", "perf_event_open",
     "pivot_root", "quotactl", "request_key", "setdomainname", "sethostname", "setns",
     "umount", "umount2", "unshare")
-NAMESPACES = 0x7E020000  # CLONE_NEW…
+NAMESPACES = 0x7E020000  # all flags CLONE_NEW…, by which clone() makes namespaces
 SCRIPT = """
 from mininet.net import Mininet
 from mininet.node import OVSSwitch
@@ -59,13 +59,14 @@ HANDSHAKE = """\
    +0 < S 0:0(0) win 32792 <mss 1000,nop,wscale 7>
    +0 > S. 0:0(0) ack 1 <...>
 """
+# The Python packages that pytest needs.
 PYTEST = ("_pytest", "attr", "exceptiongroup", "iniconfig", "packaging", "pluggy", "py",
           "pytest")
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What was run, whether it did what it has to, its wall time in s, and a line of its output."""
+    """Whether a command did what it has to, its wall time, and a line of its output (said)."""
 
     name: str
     is_good: bool
@@ -74,7 +75,10 @@ class Outcome:
 
 
 class Containers:
-    """Containers of one image, which share the folder `work` of an unprivileged user."""
+    """Containers of one image, which share the folder `work` of an unprivileged user.
+
+    owner is the number of that user, and `confined` the flags of podman that take rights away.
+    """
 
     def __init__(self, image: str, folder: Path) -> None:
         self.image, self.work = image, folder / "work"
@@ -92,7 +96,10 @@ class Containers:
                          "--security-opt", f"seccomp={profile}", "--volume", f"{self.work}:/work")
 
     def run(self, name: str, *words: str, expected: str, more: Sequence[str] = ()) -> Outcome:
-        """Run words in a container. They have to succeed and to print the expected text."""
+        """Run a command in a container; it has to succeed and to print the expected text.
+
+        more are further flags of podman.
+        """
         began = time.monotonic()
         done = podman("run", "--rm", *limits(), *self.confined, *more, self.image, *words)
         lines = [line for line in (done.stdout + done.stderr).splitlines() if line.strip()] or [""]
@@ -103,9 +110,9 @@ class Containers:
 
 def main(words: Sequence[str]) -> int:
     parser = Parser(prog="container.py", description=__doc__)
-    which = parser.add_mutually_exclusive_group()
-    which.add_argument("--base", metavar="IMAGE", help="of Debian 12 (default: one is made)")
-    which.add_argument("--image", help="of Containerfile (default: one is built)")
+    images = parser.add_mutually_exclusive_group()
+    images.add_argument("--base", metavar="IMAGE", help="of Debian 12 (default: one is made)")
+    images.add_argument("--image", help="of Containerfile (default: one is built)")
     parser.add_argument("--program", type=file_path, metavar="PATH", help="packetdrill")
     parser.add_argument("--keep", action="store_true", help="do not remove what was built")
     arguments = parser.parse_args(words)
@@ -120,7 +127,7 @@ def main(words: Sequence[str]) -> int:
             outcomes = [] if arguments.image else [build(folder, arguments.base)]
             if all(outcome.is_good for outcome in outcomes):
                 containers = Containers(arguments.image or IMAGE, folder)
-                outcomes += tried(containers, arguments.program)
+                outcomes += try_out(containers, arguments.program)
         finally:
             if not (arguments.keep or arguments.image):
                 podman("rmi", "--force", IMAGE, *([] if arguments.base else [BASE]))
@@ -131,12 +138,13 @@ def main(words: Sequence[str]) -> int:
 
 
 def podman(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run podman to its end."""
     return subprocess.run(["podman", *words], stdin=subprocess.DEVNULL, capture_output=True,
                           text=True, errors="replace", check=False)
 
 
 def limits() -> list[str]:
-    """Flags with this machine's own limits: an engine's defaults may exceed them."""
+    """Flags for podman with this machine's own limits, which podman's defaults may exceed."""
     return [f"--ulimit={name}={soft}:{hard}" for name, number in (
         ("nofile", resource.RLIMIT_NOFILE), ("nproc", resource.RLIMIT_NPROC))
             for soft, hard in [resource.getrlimit(number)]]
@@ -149,7 +157,8 @@ def docker_profile(profile: dict[str, list[dict[str, object]]]) -> dict[str, obj
         names = rule["names"] if not rule.get("includes") else []
         assert isinstance(names, list)
         names[:] = [name for name in names if name not in (*FOR_ADMINISTRATORS, "clone")]
-    refused = [name for name in FOR_ADMINISTRATORS if name != "clone3"]  # which is unknown, ENOSYS
+    # Docker's list does not know clone3, so it fails with ENOSYS; the others fail with EPERM.
+    refused = [name for name in FOR_ADMINISTRATORS if name != "clone3"]
     return {**profile, "syscalls": [
         *rules, {"names": refused, "action": "SCMP_ACT_ERRNO", "errnoRet": 1},
         {"names": ["clone"], "action": "SCMP_ACT_ALLOW", "args": [
@@ -157,7 +166,7 @@ def docker_profile(profile: dict[str, list[dict[str, object]]]) -> dict[str, obj
 
 
 def of_this_apt() -> list[str]:
-    """Flags for mmdebstrap: this machine's apt setting of whether a mirror may be old."""
+    """Flags for mmdebstrap with this machine's setting of apt that a mirror may be old."""
     option = "Acquire::Check-Valid-Until"
     said = subprocess.run(["apt-config", "dump", "--format", "%v", option], text=True,
                           capture_output=True, check=False).stdout.strip()
@@ -165,7 +174,7 @@ def of_this_apt() -> list[str]:
 
 
 def build(folder: Path, base: str | None) -> Outcome:
-    """Build the image from the files of the last commit. base: an image of Debian 12."""
+    """Build the image from the files of the last commit, on an image of Debian 12 (base)."""
     began = time.monotonic()
     if base is None:
         subprocess.run(["mmdebstrap", "--quiet", "--variant=minbase", *of_this_apt(), "bookworm",
@@ -186,8 +195,8 @@ def build(folder: Path, base: str | None) -> Outcome:
     return Outcome("the image is built", size_mb <= MOST_MB, wall_s, f"{size_mb} MB")
 
 
-def tried(containers: Containers, packetdrill: Path | None) -> list[Outcome]:
-    """Run what people run, and look at the owners of the files that it leaves."""
+def try_out(containers: Containers, packetdrill: Path | None) -> list[Outcome]:
+    """Run the commands that people use, and look at the owners of the files that they leave."""
     run, work = containers.run, containers.work
     (work / "script.py").write_text(SCRIPT)
     (work / "handshake.pkt").write_text(HANDSHAKE)
@@ -200,7 +209,7 @@ def tried(containers: Containers, packetdrill: Path | None) -> list[Outcome]:
         run("zhao2019", "zhao2019", "--quiet", expected=SCENARIO),
         run("a Mininet script with Open vSwitch", "--", "python3", "script.py",
             expected="lost 0.0 %"),
-        walls(containers)]
+        try_to_escape(containers)]
     if packetdrill:
         shutil.copy(packetdrill, work / "packetdrill")
         outcomes.append(run("packetdrill", "--", "sh", "-c",
@@ -211,7 +220,7 @@ def tried(containers: Containers, packetdrill: Path | None) -> list[Outcome]:
                                and figures >= 3, 0.0, f"{figures} figures, of {owners}")]
 
 
-def walls(containers: Containers) -> Outcome:
+def try_to_escape(containers: Containers) -> Outcome:
     """Run the test that tries ways out of a guest, with this machine's pytest."""
     outside = containers.work.parent / "pytest"
     outside.mkdir()

@@ -1,4 +1,4 @@
-"""Judges random pages and traces, and the same ones with one thing of them changed.
+"""Judges random pages and traces, and judges them again after one change in what was observed.
 
     /usr/bin/python3 -m benchmarks.outside.crossed --trials 1000 --seed 1 --jobs 2
     /usr/bin/python3 -m benchmarks.outside.crossed --workload trace --seed 1 --only 17,93
@@ -15,10 +15,10 @@ bytes, IW 1 to 100, receive windows of 4 segments and more, and other sysctls. A
 the model of TCP, or the rules of a trace's TCP, cover them.
 
 Each is measured and judged, and none may be refused. Then one packet of a capture is lost, forged,
-or moved by 11 µs or more, or one sample of a trace's window is another one, and it is judged again:
-none may pass. Only packets whose departure is judged are moved: data, unless the server paces; only
-samples that the rules judge are changed. Prints what was refused and what passed. Memory does not
-grow with the number of trials.
+or moved by 11 µs or more, or one sample of a trace's window is changed, and the trial is judged
+again: none may pass. Only packets whose departure is judged are moved: data, unless the server
+paces. Only samples that the rules judge are changed. Prints what was refused and what passed.
+Memory does not grow with the number of trials.
 """
 
 from __future__ import annotations
@@ -56,10 +56,10 @@ from firstflight.workloads.trace.window import FIELDS, WINDOW_FILE
 from vtime.uml import built_kernel
 
 BATCH = 100  # trials that are measured with one start of the guests
-# Linux gives up about 135 s after the first of its SYNs (tcp_syn_retries, tcp_syn_linear_timeouts).
-# It happens with a queue of two packets, where 23 connections retransmit their SYNs at one tick. It
-# gives up data after 15 retransmissions (tcp_retries2): where losses come in bursts, a burst may
-# take them all.
+# The errors of connections that TCP gave up, which is no fault of a trial. Linux gives up SYNs
+# about 135 s after the first one (tcp_syn_retries, tcp_syn_linear_timeouts). It happens with a
+# queue of two packets, where 23 connections retransmit their SYNs at one tick. Linux gives up data
+# after 15 retransmissions (tcp_retries2): where losses come in bursts, a burst may take them all.
 GAVE_UP = re.compile(r"Failed to connect to \S+ port \d+ after 13[4-9]\d{3} ms"
                      r"|server: TimeoutError: \[Errno 110\]")
 
@@ -69,9 +69,9 @@ AnyRecord = PageRecord | TraceRecord
 
 @dataclass(frozen=True)
 class Workload:
-    """What is drawn and judged. name: in messages, of several."""
+    """A kind of trials, and how they are drawn, by seed and number, and judged."""
 
-    name: str
+    name: str  # as messages have it, in the plural
     draw: Callable[[int, int], AnyTrial]
     judge: Callable[[AnyTrial, ObservedTrial], AnyRecord]
 
@@ -94,10 +94,10 @@ WORKLOADS = {"page": Workload("pages", draws.page, _judge_page),
 
 def tampered(observed: ObservedTrial, draw: random.Random, paces: bool, has_rules: bool
              ) -> tuple[str, ObservedTrial]:
-    """Change one packet of one capture, or one sample; return what was done, and the new trial.
+    """Change one packet of one capture, or one sample; return what was done, and the result.
 
-    paces: whether a timer spreads what the server sends. has_rules: whether all samples of the
-    trace's window are judged.
+    paces says whether a timer spreads the packets that the server sends, has_rules whether the
+    rules judge all samples of the trace's window.
     """
     if has_rules and draw.random() < 0.25:
         return _resampled(observed, draw)
@@ -109,13 +109,14 @@ def tampered(observed: ObservedTrial, draw: random.Random, paces: bool, has_rule
     parsed = headers(head, size)
     if what == "moved" and (parsed is None or not parsed.payload_bytes
                             or paces and parsed.from_port in SERVER_PORTS):
-        what = "lost"  # its departure is not judged, and it may have to wait for the link anyway
+        what = "lost"  # a move might pass: nobody judges when this packet departs
     if what == "lost":
         del frames[number]
-    elif what == "forged":
+    elif what == "forged":  # a copy with another IP identification, 3.5 µs later
         identification = struct.pack(">H", (int.from_bytes(head[18:20], "big") + 30_000) % 65_536)
         frames.insert(number + 1, (time_ns + 3_500, head[:18] + identification + head[20:], size))
     else:
+        # Earlier or later by 11 µs to 10 ms, a whole number of microseconds, and by 450 ns more.
         by_ns = draw.choice((-1, 1)) * round(between(draw, 11_400, 10_000_000)) // 1000 * 1000 + 450
         frames[number] = time_ns + by_ns, head, size
     frames.sort(key=lambda frame: frame[0])
@@ -126,7 +127,7 @@ def tampered(observed: ObservedTrial, draw: random.Random, paces: bool, has_rule
 
 
 def _resampled(observed: ObservedTrial, draw: random.Random) -> tuple[str, ObservedTrial]:
-    """One sample of the window with another congestion window."""
+    """Make the congestion window a segment larger in one sample."""
     lines = observed.files[WINDOW_FILE].decode("ascii").splitlines()
     number, place = draw.randrange(1, len(lines)), FIELDS.index("cwnd")
     cells = lines[number].split(",")
@@ -137,9 +138,9 @@ def _resampled(observed: ObservedTrial, draw: random.Random) -> tuple[str, Obser
 
 
 def _says_unjudged(changed: AnyRecord, record: AnyRecord) -> bool:
-    """Whether the record counts the changed sample as one that no rule judges.
+    """Whether the judge of the change says that one more sample is judged by no rule.
 
-    Behind a part of a write the rules know the window only once it is full again.
+    After a part of a write the rules know the window only once it is full again.
     """
     return (isinstance(changed, TraceRecord) and isinstance(record, TraceRecord)
             and (changed.rule_unjudged or 0) > (record.rule_unjudged or 0))
@@ -151,25 +152,24 @@ def _says_unjudged(changed: AnyRecord, record: AnyRecord) -> bool:
 class Tally:
     """Counts of the trials of one workload, and the lines to print.
 
-    covered: trials that the model of TCP or the rules cover at least in part. parts: the objects of
-    pages, the samples of traces; covered_parts: of these, those that are predicted. gave_up: trials
-    in which TCP gave up a connection.
+    A part is an object of a page or a sample of a trace's window. It is covered where the model of
+    TCP or the rules predict it.
     """
 
     workload: Workload
-    keeps: Path | None = None
+    keeps: Path | None = None  # the folder for packets of what is refused or passes wrongly
     verdicts: Counter[str] = field(default_factory=Counter)
-    covered: int = 0
+    covered: int = 0  # trials with a part that is covered
     parts: int = 0
     covered_parts: int = 0
-    changed: int = 0
-    worst_ms: float = 0.0
-    refused: list[str] = field(default_factory=list)
-    gave_up: list[str] = field(default_factory=list)
-    passed: list[str] = field(default_factory=list)
+    changed: int = 0  # trials that were judged again after a change
+    worst_ms: float = 0.0  # the largest deviation of a page from the model
+    refused: list[str] = field(default_factory=list)  # trials as measured, with the reason
+    gave_up: list[str] = field(default_factory=list)  # trials in which TCP gave up a connection
+    passed: list[str] = field(default_factory=list)  # trials that passed after a change
 
     def add(self, trial: AnyTrial, observed: ObservedTrial) -> None:
-        """Judge a trial as it was measured, and with one thing changed."""
+        """Judge a trial as it was measured, and once more after a change."""
         name = (trial.page if isinstance(trial, PageTrial) else trial.trace).removeprefix("n")
         record = self.workload.judge(trial, observed)
         self.verdicts[record.outcome] += 1
@@ -189,7 +189,7 @@ class Tally:
             self._keep(observed)
 
     def _note(self, record: AnyRecord) -> int:
-        """Count what is predicted of a trial; return it."""
+        """Count the parts of a trial; return how many of them are covered."""
         if isinstance(record, PageRecord):
             parts, predicted = len(record.trial.requested), record.model_objects or 0
             self.worst_ms = max(self.worst_ms, record.model_deviation_ms or 0.0)

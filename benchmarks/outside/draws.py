@@ -15,11 +15,11 @@ from firstflight.workloads.page.trial import PageTrial
 from firstflight.workloads.trace.schedule import Request, Write
 from firstflight.workloads.trace.trial import TraceTrial
 
-SHARE_COVERED = 1 / 3  # of the settings that a model covers: of a transfer, or of a window's rules
+SHARE_COVERED = 1 / 3  # the share of settings that the model, or the rules of a TCP, cover
 MOST_BYTES = 3_000_000  # of a page, or of a trace
 MOST_SAMPLES = 20_000  # of a trace's window
 
-# Of both hosts. Traces have tcp_slow_start_after_idle by themselves (validation).
+# Sysctls of both hosts. tcp_slow_start_after_idle is not among them: traces set it (validation).
 SYSCTLS = tuple(f"net.ipv4.tcp_{setting}" for setting in (
     "sack=0", "timestamps=0", "window_scaling=0", "dsack=0", "early_retrans=0", "frto=0",
     "recovery=0", "reordering=10", "rto_min_us=400000", "ecn=1", "notsent_lowat=16384",
@@ -27,7 +27,10 @@ SYSCTLS = tuple(f"net.ipv4.tcp_{setting}" for setting in (
 
 
 def network(draw: random.Random, is_covered: bool) -> dict[str, Any]:
-    """The fields of a network, TCP's segments and windows. is_covered: by the models."""
+    """Draw the fields of a network and the initial window.
+
+    is_covered says whether the network has to be one that the models cover.
+    """
     rtt_ms = between(draw, 1, 300 if is_covered else 900)
     bandwidth_kbps = between(draw, 1000 if is_covered else 100, 1_000_000)
     uplink_kbps = bandwidth_kbps if draw.random() < 0.6 else max(
@@ -47,7 +50,7 @@ def network(draw: random.Random, is_covered: bool) -> dict[str, Any]:
 
 
 def tls(draw: random.Random) -> dict[str, Any]:
-    """The fields of a trial over TLS."""
+    """Draw the fields of TLS."""
     intermediates = draw.choice((0, 0, 1))
     signature = draw.choice(("ed25519", "ed25519", "ecdsa", "rsa2048"))
     least = LEAST_BYTES[signature] * (1 + intermediates)
@@ -69,23 +72,27 @@ def objects_of(draw: random.Random) -> tuple[PageObject, ...]:
     for number in range(count):
         left = MOST_BYTES - sum(each.size_bytes for each in found)
         size = min(int(between(draw, 1, 300_000)), max(1, left))
-        by = 0 if not number else 1 if draw.random() < 0.7 else draw.randint(1, number)
+        by = 0  # the document is named by nothing
+        if number:
+            by = 1 if draw.random() < 0.7 else draw.randint(1, number)
         at_byte = draw.randint(0, found[by - 1].size_bytes) if by else 0
+        # The draws stay in this order: a seed and a number always give the same page.
         found.append(PageObject(
             size, by, at_byte,
-            round(draw.uniform(0, 200), 3) if parses and by and draw.random() < 0.3 else 0.0,
-            round(draw.uniform(0, 300), 3) if thinks and draw.random() < 0.3 else 0.0,
-            draw.randrange(hosts) if number else 0, draw.random() < 0.3))
+            parse_ms=(round(draw.uniform(0, 200), 3)
+                      if parses and by and draw.random() < 0.3 else 0.0),
+            think_ms=round(draw.uniform(0, 300), 3) if thinks and draw.random() < 0.3 else 0.0,
+            host=draw.randrange(hosts) if number else 0, is_early=draw.random() < 0.3))
     return tuple(found)
 
 
 def covered_objects(draw: random.Random) -> tuple[PageObject, ...]:
-    """Draw objects of one size, of which the first on each connection at least are predicted."""
+    """Draw objects of one size; the model predicts at least the first on each connection."""
     size = int(between(draw, 200, 100_000))
     count = int(between(draw, 1, 40))
     at_end = draw.random() < 0.5
-    return tuple(PageObject(size, min(number, 1), size if at_end and number else 0, 0.0, 0.0, 0,
-                            False) for number in range(count))
+    return tuple(PageObject(size, named_by=min(number, 1),
+                            at_byte=size if at_end and number else 0) for number in range(count))
 
 
 def page(seed: int, number: int) -> PageTrial:
@@ -93,8 +100,12 @@ def page(seed: int, number: int) -> PageTrial:
     draw = random.Random(f"page {seed} {number}")
     is_covered = draw.random() < SHARE_COVERED
     http = "1.1" if is_covered else draw.choice(("1.1", "1.1", "1.1", "2"))
-    server = (BUILTIN if is_covered else NGINX if http == "2" else
-              draw.choice((BUILTIN, BUILTIN, NGINX)))
+    if is_covered:
+        server = BUILTIN
+    elif http == "2":
+        server = NGINX
+    else:
+        server = draw.choice((BUILTIN, BUILTIN, NGINX))
     content = covered_objects(draw) if is_covered else objects_of(draw)
     if server == NGINX:
         content = tuple(replace(each, think_ms=0.0) for each in content)
@@ -114,11 +125,12 @@ def page(seed: int, number: int) -> PageTrial:
 # Traces -------------------------------------------------------------------------------
 
 TCPS = ("cubic", "reno", "reno", "bbr", "cwv", "cwv_exact", "restart", "unvalidated")
-RULED = ("reno", "cwv", "cwv_exact", "restart", "unvalidated")  # by workloads.trace.rules
+# The TCPs whose windows workloads.trace.rules judges.
+RULED = ("reno", "cwv", "cwv_exact", "restart", "unvalidated")
 
 
 def writes_of(draw: random.Random) -> tuple[Write, ...]:
-    """Draw the parts of one response: at once, and trains of short ones."""
+    """Draw the writes of one response: single ones, and trains of short ones."""
     found: list[Write] = []
     at_s, left = 0.0, int(between(draw, 2000, MOST_BYTES))
     while left and len(found) < 12:
@@ -155,8 +167,8 @@ def trace(seed: int, number: int) -> TraceTrial:
                 + 1000 * max((write.last_s for write in writes), default=0.0)
                 + 20 * setting["rtt_ms"])
     outage_ms = (0.0, 0.0)
-    if not is_covered and not setting["loss_percent"] and not setting["jitter_ms"] \
-            and draw.random() < 0.15:
+    may_have_outage = not (is_covered or setting["loss_percent"] or setting["jitter_ms"])
+    if may_have_outage and draw.random() < 0.15:
         begins_ms = round(draw.uniform(2, 6) * setting["rtt_ms"], 3)
         outage_ms = begins_ms, round(begins_ms + between(draw, 5, 3000), 3)
     mss = draw.choice((1448, 1448, 1220, 536, 88))

@@ -1,9 +1,9 @@
-"""Runs each command of docs/QUESTIONS.md and looks for the output that the document shows.
+"""Runs each command in docs/QUESTIONS.md and looks for the output that the document shows.
 
     /usr/bin/python3 -m benchmarks.outside.examples
 
-Every indented line below a command has to be in what the command prints today, except `…`, which
-stands for omitted lines. Exit status 1 where one is missing.
+The command has to print every indented line below it, except `…`, which stands for omitted lines.
+Exit status: 1 where a line is missing.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def examples(text: str) -> tuple[list[tuple[str, list[str]]], str, str]:
             program = block
         elif lines[0].startswith("daemon off"):
             configuration = block
-        elif lines[0].startswith("$ "):  # what needs more than this project
+        elif lines[0].startswith("$ "):  # a command that needs more than this project
             is_run = False
         elif is_run:
             commands[-1][1].extend(lines)
@@ -58,8 +58,8 @@ def examples(text: str) -> tuple[list[tuple[str, list[str]]], str, str]:
 
 def missing(output: str, lines: Sequence[str]) -> list[str]:
     """The lines that are not in the output; spaces at line ends do not count."""
-    there = {line.rstrip() for line in output.splitlines()}
-    return [line for line in lines if line.rstrip() not in there]
+    printed = {line.rstrip() for line in output.splitlines()}
+    return [line for line in lines if line.rstrip() not in printed]
 
 
 def main(argv: Sequence[str]) -> int:

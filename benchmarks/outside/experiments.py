@@ -3,12 +3,13 @@
     /usr/bin/python3 -m benchmarks.outside.experiments [--from FOLDER] [--jobs N]
                                                        [--update] [NAME …]
 
-FOLDER: where clones of the repositories are, or are made (git clone), each named owner+name. Each
-experiment is a copy at one commit, and runs by `./run.sh --` in a guest of its own, since it is
-strangers' code. It is unchanged except for what experiments.toml lists, such as lines of Python 2.
-Published numbers are read from the files of the authors' own run, where they keep those, by the
-same rule as ours; otherwise they stand in experiments.toml. With names, only those run, and nothing
-is written; with --update as well, only their rows of the document are written.
+FOLDER has clones of the repositories, each named owner+name; those that are missing are made (git
+clone). Each experiment is a copy at one commit. It runs by `./run.sh --` in a guest of its own,
+since it is strangers' code, and is unchanged except for what experiments.toml lists, such as lines
+of Python 2. Where authors keep the files of their own run, the published numbers are read from
+those, by the same rule as ours; otherwise they are in experiments.toml. With names, only those
+experiments run, and nothing is written. With --update as well, only their rows of the document are
+written.
 
 Exit status: 0 if every experiment runs that should, else 1; 4 where a package or a repository is
 missing.
@@ -71,43 +72,39 @@ PING = r"time=([\d.]+) ms"
 
 @dataclass(frozen=True)
 class Number:
-    """A number to compare, as experiments.toml has it.
-
-    ours, theirs: the files that have it in our run and in the authors', or theirs is the number.
-    pattern: finds it; scale: the unit of the table.
-    """
+    """A number to compare, as experiments.toml has it."""
 
     name: str
-    ours: str = ""
-    theirs: str | float | None = None
-    pattern: str = PING
-    scale: float = 1.0
+    ours: str = ""  # the file that has it in our run; "": it is printed
+    theirs: str | float | None = None  # the file that has it in the authors' run, or the number
+    pattern: str = PING  # a regular expression that finds it
+    scale: float = 1.0  # from the unit of the file to that of the table
 
 
 @dataclass(frozen=True)
 class Experiment:
-    """An experiment of experiments.toml. repository: its name on GitHub."""
+    """An experiment of experiments.toml."""
 
     name: str
-    repository: str
+    repository: str  # as GitHub names it, owner/name
     commit: str
     about: str
-    lines: str = ""
-    changes: str = ""
+    lines: str = ""  # a shell script that changes the copy and runs it
+    changes: str = ""  # what the script changes, in words
     numbers: Sequence[Number] = ()
-    packages: Sequence[str] = ()
-    shows: str = ""
-    cannot: str = ""
-    differs: str = ""
+    packages: Sequence[str] = ()  # packages of Debian that it needs
+    shows: str = ""  # a text that it has to print
+    cannot: str = ""  # why it cannot run
+    differs: str = ""  # why a number differs from the published one
 
 
 def experiments(text: str) -> list[Experiment]:
     """The experiments of experiments.toml. Raises TypeError for an unknown key."""
-    made = []
-    for each in parse("experiments", text).raw["experiment"]:
-        numbers = [Number(**number) for number in each.pop("number", ())]
-        made.append(Experiment(**each, numbers=numbers))
-    return made
+    found = []
+    for values in parse("experiments", text).raw["experiment"]:
+        numbers = [Number(**number) for number in values.pop("number", ())]
+        found.append(Experiment(**values, numbers=numbers))
+    return found
 
 
 def main(argv: Sequence[str]) -> int:
@@ -146,26 +143,22 @@ def main(argv: Sequence[str]) -> int:
 
 @dataclass(frozen=True)
 class GuestRun:
-    """An experiment that ran in a guest.
-
-    printed: standard output, then standard error. folder: its results, None where it left none.
-    virtual_s, wall_s: its time by the guest's clock and by ours.
-    """
+    """An experiment that ran in a guest."""
 
     status: int
-    printed: str
-    folder: Path | None
-    virtual_s: float
-    wall_s: float
+    printed: str  # standard output, then standard error
+    folder: Path | None  # its results, if it left any
+    virtual_s: float  # its time by the guest's clock
+    wall_s: float  # its time by this machine's clock
 
 
 @dataclass(frozen=True)
 class Row:
-    """An experiment and how it ended. run: None where it cannot run. compared: name, theirs, ours.
-    """
+    """An experiment and how it ended."""
 
     experiment: Experiment
-    run: GuestRun | None
+    run: GuestRun | None  # None: it cannot run
+    # The name of each number, the authors' value and ours.
     compared: tuple[tuple[str, float | None, float | None], ...] = ()
 
     @property
@@ -177,9 +170,9 @@ class Row:
 
 
 def require_packages(chosen: Sequence[Experiment]) -> None:
-    """Raises CannotError where a package is missing.
+    """Raise CannotError where a package is missing.
 
-    Without it an experiment might succeed and leave out a part.
+    An experiment that lacks a package might succeed, and leave out a part.
     """
     wanted = {name for each in chosen if not each.cannot for name in each.packages}
     found = subprocess.run(["dpkg-query", "-W", "-f", "${db:Status-Abbrev} ${Package}\n"],
@@ -190,7 +183,7 @@ def require_packages(chosen: Sequence[Experiment]) -> None:
 
 
 def row_of(experiment: Experiment, source: Path, folder: Path) -> Row:
-    """Run one experiment. Raises CannotError where its repository is missing."""
+    """Run one experiment and print how it ended. Raises CannotError where git fails."""
     if experiment.cannot:
         return Row(experiment, None)
     copy = folder / experiment.name
@@ -210,7 +203,7 @@ def row_of(experiment: Experiment, source: Path, folder: Path) -> Row:
 
 
 def in_guest(copy: Path, results: Path) -> GuestRun:
-    """Run a copy's steps.sh by ./run.sh, as a user does. results: where its results go."""
+    """Run steps.sh of a copy by ./run.sh, as a user does; `results` is the folder for results."""
     began = time.monotonic()
     done = subprocess.run(
         [str(PROJECT / "run.sh"), "--results", str(results), "--quiet", "--memory", "1G",
@@ -274,8 +267,10 @@ def text_within(folder: Path, place: str) -> str:
 
 
 def shown(value: float | None) -> str:
-    """Three digits, or a dash."""
-    return "–" if value is None else f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    """A number with three digits or without decimals; a dash for none."""
+    if value is None:
+        return "–"
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def numbers_of(row: Row) -> str:
@@ -291,17 +286,15 @@ def begin_of(experiment: Experiment) -> str:
 
 
 def document(rows: Sequence[Row], jobs: int) -> str:
-    """The text of vtime/EXPERIMENTS.md up to the part by hand."""
+    """The text of vtime/EXPERIMENTS.md up to the part that is written by hand."""
     lines = [HEAD.format(jobs=jobs),
              "| experiment | what it is | runs? | network, s | wall, s | published → ours |\n"
              "|---|---|---|--:|--:|---|"]
     for row in rows:
         experiment, run = row.experiment, row.run
-        state = (f"no: {experiment.cannot}" if run is None else "**fails**" if not row.is_sound
-                 else f"differs: {experiment.differs}" if experiment.differs else "yes")
         times = ("", "") if run is None else (f"{run.virtual_s:.0f}", f"{run.wall_s:.0f}")
-        came = numbers_of(row) or (f"prints “{experiment.shows}”" if experiment.shows else "")
-        lines.append(f"{begin_of(experiment)} {state} | {' | '.join(times)} | {came} |")
+        outcome = numbers_of(row) or (f"prints “{experiment.shows}”" if experiment.shows else "")
+        lines.append(f"{begin_of(experiment)} {state_of(row)} | {' | '.join(times)} | {outcome} |")
     lines += ["\n## What is changed, and what is installed\n",
               "| experiment | changes | packages |", "|---|---|---|"]
     lines += [f"| {each.name} | {each.changes or 'none'} | {' '.join(each.packages)} |"
@@ -309,19 +302,29 @@ def document(rows: Sequence[Row], jobs: int) -> str:
     return "\n".join(lines) + "\n"
 
 
+def state_of(row: Row) -> str:
+    """What the table says on whether an experiment runs."""
+    if row.run is None:
+        return f"no: {row.experiment.cannot}"
+    if not row.is_sound:
+        return "**fails**"
+    return f"differs: {row.experiment.differs}" if row.experiment.differs else "yes"
+
+
 def by_hand(old: str) -> str:
-    """The end of a document, from BY_HAND on. Raises ValueError where it has none."""
+    """The end of a document, from BY_HAND on. Raises ValueError where BY_HAND is missing."""
     return old[old.index(BY_HAND):]
 
 
 def updated(old: str, new: str, table: Sequence[Experiment]) -> str:
     """The old document with the rows of the new one in place of its own, in the table's order."""
-    begins = [begin_of(each) for each in table], [f"| {each.name} |" for each in table]
     lines = old.splitlines()
-    for before in begins:
+    of_first_table = [begin_of(each) for each in table]
+    of_second_table = [f"| {each.name} |" for each in table]
+    for begins in (of_first_table, of_second_table):
         rows = [next((line for text in (new, old) for line in text.splitlines()
-                      if line.startswith(begin)), "") for begin in before]
-        places = [place for place, line in enumerate(lines) if line.startswith(tuple(before))]
+                      if line.startswith(begin)), "") for begin in begins]
+        places = [place for place, line in enumerate(lines) if line.startswith(tuple(begins))]
         lines[places[0]:places[-1] + 1] = filter(None, rows)
     return "\n".join(lines) + "\n"
 

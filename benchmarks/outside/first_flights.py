@@ -1,4 +1,4 @@
-"""Compares tshark's reading of a run's captures with the project's own.
+"""Compares what tshark finds in the captures of a run with what the project finds there.
 
     ./run.sh --scenario zhao2019 --fresh --keep-captures
     /usr/bin/python3 -m benchmarks.outside.first_flights [RUN]
@@ -8,7 +8,7 @@ recorded (seen_first_flight, retransmissions): the data segments that the server
 the first acknowledgement of data, and the data segments that it retransmitted. A tail loss probe,
 which a timer sends some RTTs later without an acknowledgement, is recognised by its time.
 
-RUN: a run's folder; default results/zhao2019/latest. Exit status: 0 if all agree, else 1.
+RUN is the folder of a run, by default results/zhao2019/latest. Exit status: 0 if all agree, else 1.
 """
 
 from __future__ import annotations
@@ -27,19 +27,15 @@ from firstflight.workloads.fetch.record.record import Record
 
 FIELDS = ("frame.time_relative", "tcp.srcport", "tcp.len", "tcp.ack", "tcp.analysis.retransmission")
 SERVER_PORT = 80
-AT_ONCE_S = 0.001  # a flight leaves within this time; the kernel's timers wait at least 2 ms
+AT_ONCE_S = 0.001  # the longest pause within a flight; the kernel's timers wait at least 2 ms
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What tshark reads in a capture.
+    """What tshark finds in a capture: numbers of data segments that the server sent."""
 
-    first_flight, probes: the server's segments before the first acknowledgement of data.
-    retransmissions: its data segments that were retransmitted.
-    """
-
-    first_flight: int
-    probes: int
+    first_flight: int  # at once, before the first acknowledgement of data
+    probes: int  # later than those, and before that acknowledgement, too
     retransmissions: int
 
 

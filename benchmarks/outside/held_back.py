@@ -2,16 +2,16 @@
 
     benchmarks/outside/stock_kernel.sh held_back --keep FOLDER [--seeds N] [CELL ...]
 
-What keeps packets apart is an empty bucket, pacing, or else what a packet costs. The cells are each
-queue above and below netem with a bucket that is large or small, at three rates, a large bucket
-with five sizes of the first receive buffer, and a delay alone. side_by_side_cases/held_back.sh is
-one cell.
+Packets are kept apart by an empty bucket, by pacing, or else by what a packet costs. The cells
+are: each queue above and below netem, with a large or a small bucket, at three rates; a large
+bucket with five sizes of the first receive buffer; and a delay alone. Each cell is a run of
+side_by_side_cases/held_back.sh.
 
-Virtual time has seeds from 1 on: the first without noise, the others with that of --repeat. The
-stock kernel runs once in QEMU, whose clock counts instructions. FOLDER keeps each line that was
-printed, and what is in it is not run again. The section of vtime/SIDE_BY_SIDE.md is printed as
-Markdown. Exit status: 0 if each draw is within TOLERANCE_PERCENT of the stock kernel or its cell
-has a cause, else 1.
+In virtual time a cell runs once for each seed from 1 on: the first without noise, the others with
+that of --repeat. On the stock kernel it runs once in QEMU, whose clock counts instructions. FOLDER
+keeps each line that was printed, and a cell in it does not run again. The section of
+vtime/SIDE_BY_SIDE.md is printed as Markdown. Exit status: 0 if each draw is within
+TOLERANCE_PERCENT of the stock kernel or its cell has a cause, else 1.
 """
 
 from __future__ import annotations
@@ -107,7 +107,8 @@ A delay both ways and Linux's own buffers, for 5 s: 1464 / 1479 Mbit/s at 10 ms,
 ms, 340 / 331 at 40 ms. `sendall` of 3 MB through 10 Mbit/s and 20 ms to a reader that takes 20 kB
 each 50 ms: 5.93 / 5.85 s.
 """
-# The first cell runs twice: while QEMU's machine waits for a file of this one, its clock runs on.
+# The first cell runs twice, and its first run does not count: programs are then read from this
+# machine's disk, and while QEMU waits for that, the clock in it runs on.
 START = """\
 cp -r /run/first-flight/scripts /tmp/case
 cd /tmp/case
@@ -125,13 +126,13 @@ LINE = re.compile(r"^([\w-]+) = ([\d.]+) ([\d.]+) (\d+) (\d+)", re.MULTILINE)
 
 @dataclass(frozen=True)
 class Cell:
-    """A flow: its queue, whether that is over or under netem, its rate and bucket, and tcp_rmem."""
+    """One flow through netem and a queue with a rate."""
 
     qdisc: str
-    place: str
+    place: str  # whether the queue is "over" or "under" netem
     rate_mbit: int
     bucket_bytes: int
-    rmem_bytes: int = 87_380
+    rmem_bytes: int = 87_380  # the first size in tcp_rmem
 
     @property
     def name(self) -> str:
@@ -146,13 +147,12 @@ class Cell:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a run of a cell printed: Mbit/s in its first and in its last second, segments sent
-    again, and how busy the processor was in its busiest 0.2 s, in percent."""
+    """What a run of a cell printed."""
 
-    first_mbit: float
-    last_mbit: float
-    sent_again: int
-    busy_percent: int
+    first_mbit: float  # Mbit/s in its first second
+    last_mbit: float  # Mbit/s in its last second
+    sent_again: int  # segments
+    busy_percent: int  # of the processor, in its busiest 0.2 s
 
 
 def cells() -> Iterator[Cell]:
@@ -165,14 +165,15 @@ def cells() -> Iterator[Cell]:
             for qdisc in ("tbf", "htb"):
                 for bucket_bytes in (LARGE_BYTES, SMALL_BYTES):
                     cell = Cell(qdisc, place, rate_mbit, bucket_bytes)
-                    if cell.name != "tbf-under-10000-5000000-87380":  # it is above
+                    # This one is among those with five sizes of the receive buffer.
+                    if cell.name != "tbf-under-10000-5000000-87380":
                         yield cell
             for qdisc in ("cake", "fq"):
                 yield Cell(qdisc, place, rate_mbit, 0)
 
 
 def run_virtual(cell: Cell, seed: int, keep: Path, kernel: Path) -> str:
-    """Run a cell in a guest; the line that it printed, "" if it failed."""
+    """Run a cell in a guest; return the line that it printed, "" if it failed."""
     into = keep / "guests" / f"{cell.name}-{seed}"
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
@@ -187,7 +188,7 @@ def run_virtual(cell: Cell, seed: int, keep: Path, kernel: Path) -> str:
 
 
 def run_stock(arguments: argparse.Namespace, wanted: Sequence[Cell]) -> str:
-    """Boot the stock kernel once and run cells; what it printed."""
+    """Boot the stock kernel once and run cells; return what it printed."""
     exchange: Path = arguments.keep / "stock"
     (exchange / "scripts").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CASES / SCRIPT, exchange / "scripts" / SCRIPT)
@@ -202,14 +203,14 @@ def run_stock(arguments: argparse.Namespace, wanted: Sequence[Cell]) -> str:
 
 
 def kept(place: Path) -> dict[str, Seen]:
-    """The lines of a file, by the names of their cells."""
+    """What a file in FOLDER has of each cell, by the cell's name."""
     text = place.read_text() if place.is_file() else ""
     return {name: Seen(float(first), float(last), int(again), int(busy))
             for name, first, last, again, busy in LINE.findall(text)}
 
 
 def observe_missing(arguments: argparse.Namespace, chosen: Sequence[Cell]) -> None:
-    """Run what FOLDER lacks."""
+    """Run the cells that FOLDER lacks."""
     keep: Path = arguments.keep
     (keep / "scripts").mkdir(parents=True, exist_ok=True)
     shutil.copyfile(CASES / SCRIPT, keep / "scripts" / SCRIPT)
@@ -243,7 +244,10 @@ class Row:
         return max((ratio - 1 for ratio in ratios), key=abs) * 100
 
     def cause(self) -> str:
-        """Why it differs, "" if it does not. None explains draws that are far apart."""
+        """Why the draws differ from the stock kernel, "" if they do not.
+
+    No known cause explains draws that differ much from each other.
+    """
         if abs(self.worst_percent()) <= TOLERANCE_PERCENT:
             return ""
 
@@ -258,7 +262,7 @@ class Row:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """The rows as Markdown: Mbit/s, the range of all draws / the stock kernel's."""
+    """The rows as Markdown; a cell has the range of all draws / what the stock kernel had."""
     lines = ["| cell | first second, Mbit/s | last second, Mbit/s | farthest draw | sent again |"
              " busy | cause |", "|---|---|---|--:|---|--:|---|"]
     for row in rows:
@@ -282,7 +286,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def span(numbers: Sequence[float]) -> str:
-    """The range of numbers; one of them where all look the same."""
+    """The range of numbers; one number where both ends look the same."""
     ends = digits(min(numbers)), digits(max(numbers))
     return ends[0] if ends[0] == ends[1] else "–".join(ends)
 

@@ -1,6 +1,9 @@
-"""Measures jobs of one kind in guests; a copy of the project does it with altered programs.
+"""Measures jobs of one kind in guests, for benchmarks.outside.tampered.
 
-benchmarks.outside.tampered starts it: python3 -m benchmarks.outside.measure_jobs JOBS FOUND GUESTS.
+    python3 -m benchmarks.outside.measure_jobs JOBS FOUND GUESTS
+
+tampered starts it in a copy of the project, whose programs are altered. JOBS is a file with the
+jobs as JSON, FOUND the file for what is observed, GUESTS the number of guests.
 """
 
 from __future__ import annotations
@@ -19,7 +22,7 @@ from vtime.uml import built_kernel
 
 
 def measured(jobs: Sequence[Job], guests: int, folder: Path) -> Iterator[ObservedTrial]:
-    """Yield what is observed of each job. folder: of the guests. Raises EngineError."""
+    """Yield what is observed of each job; folder is that of the guests. Raises EngineError."""
     yield from UmlEngine(built_kernel(), guests).run(list(jobs), {}, folder)
 
 

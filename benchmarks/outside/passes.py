@@ -1,7 +1,6 @@
-"""What passes the judges although a time changes by more than they allow: docs/METHOD.md's table.
+"""The alterations that pass the judges although they change a time by more than the judges allow.
 
-By alteration (benchmarks.outside.alterations): what METHOD calls it, and by how many ms it changed
-a fetch, a page and a trace at most; None where it did not pass, or did not change a time so much.
+They are the table in docs/METHOD.md. A key is the name in benchmarks.outside.alterations.
 """
 
 from __future__ import annotations
@@ -11,9 +10,13 @@ from typing import NamedTuple
 
 
 class Passes(NamedTuple):
-    """A row of the table."""
+    """A row of the table.
 
-    words: str
+    fetch, page and trace are the largest changes of a time in ms. None: no such trial passed, or
+    none of its times changed by more than is allowed.
+    """
+
+    words: str  # as METHOD has them
     fetch: float | None = None
     page: float | None = None
     trace: float | None = None

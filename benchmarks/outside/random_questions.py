@@ -1,8 +1,8 @@
 """Random questions over networks with known limits, and the same questions without a limit.
 
-They are for benchmarks.outside.reasons. A question is what one types: flags with their values. A
-page may have a list of objects, and a trace has a scenario; these files are written where the
-question is typed.
+benchmarks.outside.reasons asks them. A question is what a user types: flags with their values. The
+question may read a file, a page's list of objects or a trace's scenario; the file is then written
+into the folder where the question is typed.
 """
 
 from __future__ import annotations
@@ -13,15 +13,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 RESTART, SHARED, LATE = "slow start after the pause", "shared connection", "late names"
-# In place of a flag: the text of a file that is typed, a list of objects or a scenario.
+# These stand among the flags, and their values are texts of files: a list of objects, a scenario.
 PAGE, TRACE = "page.toml", "asked.toml"
 OF_TRACE = "trace"
 SUBJECTS = ("fetch", "upload", "page", "kernel", OF_TRACE)
+# Subjects whose questions have no connection that was used before, or no chain.
 _WITHOUT_KEPT, _WITHOUT_CHAIN = {"page", "upload", OF_TRACE}, {"upload", OF_TRACE}
-FASTEST_PAGE = "1G"  # without a limit of the bandwidth; at 10 Gbit/s a microsecond of the CPU shows
+# The bandwidth of a page without a limit: at 10 Gbit/s a microsecond of the processor would show.
+FASTEST_PAGE = "1G"
 _NO_TLS = {"--kept"}  # flags that go with plain HTTP only
 FEW = 12  # repeats of a question with random loss or jitter
-# A limit: its name in answers, the flag that requests it, and the value that lifts it.
+# By a limit's name in answers: the flag that requests the limit, and the value that lifts it. No
+# value: the question goes without the flag.
 FREE = {"receive window": ("--rwnd", "1000"), "uplink": ("--uplink", ""),
         "queue": ("--queue", "100000"), "random loss": ("--loss", "0"), "jitter": ("--jitter", "0"),
         "pacing": ("--qdisc", "fifo"), "used connection": ("--kept", "0"),
@@ -34,15 +37,14 @@ FREE = {"receive window": ("--rwnd", "1000"), "uplink": ("--uplink", ""),
 
 @dataclass(frozen=True)
 class Question:
-    """One question: flags with their values, and what it is about. flags: as typed_words has them.
-    """
+    """One question: what it is about, and its flags with their values."""
 
     subject: str
-    flags: Mapping[str, str]
-    limits: tuple[str, ...]  # requested ones, and the bandwidth
+    flags: Mapping[str, str]  # as typed_words takes them
+    limits: tuple[str, ...]  # the bandwidth, and those that the flags request
 
     def without(self, *limits: str) -> dict[str, str]:
-        """The flags without some limits."""
+        """The flags of the same question without some limits."""
         flags = dict(self.flags)
         for name in limits:
             flag, value = FREE[name]
@@ -70,7 +72,7 @@ class Question:
 
 
 def typed_words(flags: Mapping[str, str], folder: Path) -> list[str]:
-    """What one types for these flags, once the files that they name are written into a folder."""
+    """What a user types for these flags; writes the files among them into a folder."""
     words: list[str] = []
     for flag, value in flags.items():
         if flag in (PAGE, TRACE):
@@ -81,7 +83,7 @@ def typed_words(flags: Mapping[str, str], folder: Path) -> list[str]:
 
 
 def _named_at_once(flags: Mapping[str, str]) -> dict[str, str]:
-    """A page whose document names all of its objects in its first byte, as a list of objects."""
+    """The flags of the same page, except that the document names all objects in its first byte."""
     size, document, count = (flags[flag].replace("kB", "000")
                              for flag in ("--size", "--document", "--objects"))
     others = {flag: value for flag, value in flags.items()

@@ -1,30 +1,30 @@
-"""Types random questions, and checks each reason by what other questions measure.
+"""Asks random questions, and checks each reason in the answers by what other questions measure.
 
     /usr/bin/python3 -m benchmarks.outside.reasons --questions 100 --seed 1
     /usr/bin/python3 -m benchmarks.outside.reasons --seed 1 --only 17,93
 
 Draws questions by seed: fetches and uploads, pages, traces of two responses with a pause between
-them, and kernels with another parameter of a module, over networks with one to four limits: a
+them, and kernels with another parameter of a module. Their networks have one to four limits: a
 receive window, a slow uplink, a short queue, fq_codel or fq, random loss, jitter, a pause, a long
-chain, a sysctl. Each question is typed, and its reason is read from the exported JSON. Then it is
-typed again, with and without each limit, and with no reasons. From the times in trials.csv alone a
-reason is right or wrong:
+chain, a sysctl. Each question is asked, and its reason is read from the exported JSON. Then it is
+asked again, with and without each limit, and with --no-reasons. Whether a reason is right follows
+from the times in trials.csv alone. A reason is right where:
 
 - "round trips": with a hundredth of the RTT, and an uplink that delays no acknowledgement, the
-  larger window saves less than a quarter of it.
-- a limit is named beside: without it the saving is another one by more than a third of the larger.
-- a limit that was requested is not named, but without it alone the saving changes its sign, or by
-  more than two thirds of the larger: wrong.
-- a limit is the cause: without it less than 30 % of the change is left.
-- limits hide a saving: without one of them the larger window saves time; or without all of them,
-  and with one of them alone it does not. Limits that protect: without one the larger window takes
-  longer.
-- the same flights: without all limits, or one, the larger window saves nothing either.
-- may be chance: the interval of the saving holds zero.
+  larger window saves less than a quarter of what it saved.
+- Limits that are named beside round trips: without each of them the saving differs by more than a
+  third of the larger saving. A limit that was requested and is not named makes the reason wrong
+  where the saving without it alone differs by more than two thirds of the larger, or in its sign.
+- Limits that are the cause: without each of them less than 30 % of the change is left.
+- Limits that hide a saving: without one of them the larger window saves time; or it saves time
+  without all of them, and not with one of them alone.
+- Limits that protect: without each of them the larger window takes longer.
+- "same flights": without all limits, or without one, the larger window saves nothing either.
+- "may be chance": the interval of the saving holds zero.
 
-No code is shared with what finds reasons: only savings and their intervals are read. Prints each
-question with a wrong reason, or none, and counts. Status 1 if more than one in a hundred is wrong,
-more than one in twenty is not known, or one has no word.
+This shares no code with what finds reasons: only savings and their intervals are read. Prints each
+question with the judgement of its reason, and counts. Exit status: 1 if more than one reason in a
+hundred is wrong, more than one in twenty is not known, or an answer has no reason, else 0.
 """
 
 from __future__ import annotations
@@ -50,9 +50,9 @@ from firstflight.base.errors import FAILED, OK
 from firstflight.base.parser import Parser
 
 PROJECT = Path(__file__).resolve().parent.parent.parent
-PART = 0.01  # of the time: a smaller change is none
+PART = 0.01  # a change by a smaller part of the time does not count
 FEW_PAGES = "6"  # repeats of a page, where its question has more
-TOGETHER = {"page": 2}  # limits that are varied in one run; of others 3
+TOGETHER = {"page": 2}  # how many limits are varied in one run, by subject; 3 for all others
 RTT, CHANCE, NOT_KNOWN = "round trips", "may be chance", "not found"
 SAME = ("same flights", "no round trip less", "same round trips", "same window",
         "fits one flight")
@@ -60,24 +60,27 @@ SAME = ("same flights", "no round trip less", "same round trips", "same window",
 
 @dataclass(frozen=True)
 class Saving:
-    """What the larger window saves: of what time, how much, and half its 95 % interval, in ms."""
+    """What the larger window saves of a time."""
 
-    of_ms: float
+    of_ms: float  # the time under the smaller window
     saved_ms: float
-    half_ms: float
+    half_ms: float  # half the width of the 95 % interval of saved_ms
 
     @property
     def sign(self) -> int:
+        """1 for a saving, -1 for a loss, 0 where neither is sure or large enough to count."""
         if abs(self.saved_ms) <= max(self.half_ms, PART * self.of_ms):
             return 0
         return 1 if self.saved_ms > 0 else -1
 
     @property
     def is_chance(self) -> bool:
+        """Whether the interval is wide and holds zero."""
         return self.half_ms > PART * self.of_ms and abs(self.saved_ms) <= self.half_ms
 
 
-# Limits that one run has as a list: which of its trials are without the limit.
+# The limits that one run varies, as a list of values behind their flag. The function tells by a row
+# of trials.csv whether the trial is without the limit.
 _LISTED: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
     "receive window": lambda row: row["initrwnd"] == "1000",
     "uplink": lambda row: row["uplink_kbps"] == row["bandwidth_kbps"],
@@ -94,7 +97,7 @@ _LISTED: Mapping[str, Callable[[Mapping[str, str]], bool]] = {
 # What is typed ------------------------------------------------------------------------------
 
 def typed(words: Sequence[str], folder: Path) -> dict[str, Any]:
-    """What a question exports, as JSON. Raises RuntimeError where it has no answer."""
+    """Ask a question, and return its exported JSON. Raises RuntimeError without an answer."""
     file = folder / "answer.json"
     file.unlink(missing_ok=True)
     done = subprocess.run(
@@ -108,7 +111,7 @@ def typed(words: Sequence[str], folder: Path) -> dict[str, Any]:
 
 
 def trials_of(flags: Mapping[str, str], folder: Path) -> list[dict[str, str]]:
-    """The rows of trials.csv of a question without reasons, those that passed."""
+    """Ask a question without reasons, and return the rows of trials.csv that passed."""
     answer = typed([*typed_words(flags, folder), "--no-reasons"], folder)
     path = folder / "results" / answer["run"] / "trials.csv"
     with path.open(encoding="utf-8", newline="") as file:
@@ -142,11 +145,12 @@ def read(answer: Mapping[str, Any]) -> tuple[Saving, str]:
                 if name in ("improved", "earlier") and unit == "ms":
                     row = table["rows"][-1]
                     half_ms = _half(row[place])
-                    of_ms = _number(row[[each[1] for each in names].index("from")]
-                                    if name == "improved" else
-                                    table["rows"][0][names.index(("", "page", "ms"))])
-                    reason = row[[each[1] for each in names].index("reason")] if "reason" in {
-                        each[1] for each in names} else ""
+                    columns = [column for _, column, _ in names]
+                    if name == "improved":
+                        of_ms = _number(row[columns.index("from")])
+                    else:
+                        of_ms = _number(table["rows"][0][names.index(("", "page", "ms"))])
+                    reason = row[columns.index("reason")] if "reason" in columns else ""
                     return Saving(of_ms, _number(row[place]), half_ms), reason or ""
     raise RuntimeError("no comparison in the answer")
 
@@ -163,7 +167,7 @@ def _half(cell: Any) -> float:
 
 
 def always_there(question: Question) -> Iterator[str]:
-    """The limits that a question has, whether it requests them or not."""
+    """The limits that each question has, whether or not a flag requests them."""
     yield "queue"
     if question.subject == "page":
         yield LATE
@@ -215,7 +219,7 @@ class Judge:
                 self.known[free] = saving_in(rows)
 
     def _cheaper(self, flags: Mapping[str, str]) -> Mapping[str, str]:
-        """Flags with fewer repeats of a page; only its question has all."""
+        """Flags with fewer repeats of a page; the question itself was asked with all."""
         return {"--repeat": FEW_PAGES, **flags} if self.question.subject == "page" else flags
 
     def faults(self, reason: str) -> Iterator[str]:
@@ -232,7 +236,7 @@ class Judge:
         if RTT in named:
             flags = {**self.question.without("uplink"), "--rtt": str(
                 max(0.1, float(self.question.flags["--rtt"]) / 100))}
-            flags.pop("--jitter", None)  # is never more than the delay
+            flags.pop("--jitter", None)  # it may not exceed the delay
             near = saving_in(trials_of(self._cheaper(flags), self.folder))
             if near.saved_ms - near.half_ms > 0.25 * own.saved_ms:
                 yield f"saves {near.saved_ms:.1f} ms at a hundredth of the RTT"
@@ -266,6 +270,7 @@ class Judge:
                 yield f"without {name} it saves {other.saved_ms:.1f} ms, and it is not named"
 
     def _unchanged(self, reason: str, named: Sequence[str]) -> Iterator[str]:
+        """What is wrong with a reason why the larger window saves nothing."""
         limits = tuple(dict.fromkeys((*self.question.limits, *always_there(self.question))))
         if reason in SAME:
             free = self.without(*limits)
@@ -278,7 +283,7 @@ class Judge:
             return
         alone = {name: self.without(name).sign for name in named if name in FREE}
         if alone and (len(set(alone.values())) == 1 and 0 not in alone.values()):
-            return  # they protect, or each alone hides a saving
+            return  # the limits protect, or each of them alone hides a saving
         free = self.without(*limits)
         if free.sign <= 0:
             yield "without all limits it saves nothing"
@@ -298,7 +303,7 @@ def judge(question: Question, folder: Path) -> tuple[str, str]:
 
 
 def _shown(question: Question) -> str:
-    """The flags of a question in one line; of a trace's scenario what was drawn of it."""
+    """The flags of a question in one line, and the drawn lines of a trace's scenario."""
     shown = {flag: value for flag, value in question.flags.items() if flag != TRACE}
     drawn_of_trace = [line for line in question.flags.get(TRACE, "").splitlines()
                       if line.startswith(("requests", "validation", "think_s"))]

@@ -13,9 +13,10 @@ A case is judged by the medians in virtual time and with counted instructions. T
 one side overlap those of the other. Throughput is judged where a rate is set and the emulated
 processor is less than half busy.
 
-FOLDER keeps what was observed, and nothing in it is observed again; --again virtual removes that
-side. All runs in it count, so a case may have more of them. The table is printed as Markdown
-(vtime/SIDE_BY_SIDE.md). Exit status: 0 if each difference has a cause in cases.toml, else 1.
+FOLDER keeps what was observed, and a run in it is not observed again; --again virtual removes the
+runs in virtual time. All runs in FOLDER count, so a case may have more than --repeats. The table is
+printed as Markdown (vtime/SIDE_BY_SIDE.md). Exit status: 0 if each difference has a cause in
+cases.toml, else 1.
 """
 
 from __future__ import annotations
@@ -52,9 +53,10 @@ CASES = Path(__file__).parent / "side_by_side_cases"
 SHARED = ("common.sh", "common.py", "observe.py")
 MEMORY_MB = 1024
 DEADLINE_S = 7200.0  # of wall time, for a boot and all cases
-# In the stock machine each case has its own processes and network namespace, which end with it.
-# Mininet sets TCP's buffers, which only the initial namespace allows; others start with its values.
-# Mininet's CPULimitedHost needs cgroups of version 1, for which Linux 7.2 has no cpuset.
+# What the stock machine runs. Each case has its own processes and network namespace, which end with
+# it. Mininet sets TCP's buffers, which only the initial namespace allows; other namespaces start
+# with its values. Mininet's CPULimitedHost needs cgroups of version 1, for which Linux 7.2 has no
+# cpuset.
 START = """\
 umount /sys/fs/cgroup
 mount -t tmpfs cgroup /sys/fs/cgroup
@@ -84,6 +86,7 @@ while read -r name; do
     sync
 done </run/first-flight/cases
 """
+# What runs one case there, in its namespaces.
 ONE = """\
 ip link set lo up
 cp -r /run/first-flight/scripts /tmp/case
@@ -126,7 +129,7 @@ They are compared in each of its first round trips, until anybody loses a packet
 differs most is shown (*at* the number of its round trip).
 """
 HEADS = {"sh": "#!/bin/sh\n. ./common.sh\n", "python": "#!/usr/bin/python3\n"}
-CLOCKS = {"real": (), "counted": ("-icount", "shift=0,sleep=off")}
+CLOCKS = {"real": (), "counted": ("-icount", "shift=0,sleep=off")}  # the flags of QEMU for each
 
 
 def cases(text: str) -> tuple[list[Case], dict[str, str]]:
@@ -136,7 +139,7 @@ def cases(text: str) -> tuple[list[Case], dict[str, str]]:
 
 
 def write_scripts(chosen: Sequence[Case], folder: Path) -> None:
-    """Write each case as NAME.sh, and the files that they read."""
+    """Write each case as NAME.sh, and the files that the cases read."""
     folder.mkdir(parents=True, exist_ok=True)
     for name in SHARED:
         shutil.copyfile(CASES / name, folder / name)
@@ -150,7 +153,7 @@ def write_scripts(chosen: Sequence[Case], folder: Path) -> None:
 # In virtual time -----------------------------------------------------------------------
 
 def run_virtual(case: Case, number: int, scripts: Path, keep: Path, kernel: Path) -> None:
-    """Run a case in a guest, and keep what was observed. number: of the draw, 0 without noise."""
+    """Run a case in a guest, and keep what was observed; draw number 0 has no noise."""
     into = keep / "guests" / f"{case.name}-{number}"
     shutil.rmtree(into, ignore_errors=True)
     into.mkdir(parents=True)
@@ -170,6 +173,7 @@ def run_virtual(case: Case, number: int, scripts: Path, keep: Path, kernel: Path
 
 
 def place_of(keep: Path, world: str, number: int, case: Case) -> Path:
+    """The file in which FOLDER keeps what was observed in one run of a case."""
     return keep / f"{world}-{number}" / f"{case.name}.json"
 
 
@@ -189,7 +193,7 @@ def qemu_command(arguments: argparse.Namespace, exchange: Path, clock: str) -> l
 
 def run_stock(arguments: argparse.Namespace, wanted: Sequence[Case], clock: str, number: int
               ) -> None:
-    """Boot it once, run the cases, and keep what was observed."""
+    """Boot the stock kernel once, run the cases, and keep what was observed."""
     exchange = arguments.keep / f"{clock}-{number}"
     exchange.mkdir(parents=True, exist_ok=True)
     write_scripts(wanted, exchange / "scripts")
@@ -273,15 +277,20 @@ def main(words: Sequence[str]) -> int:
 
 def head_of(observed: Mapping[str, Sequence[Sequence[Observed]]]) -> str:
     """The text above the table: date, kernels, and how often each case ran."""
-    def of(world: str) -> tuple[str, str]:
-        counts = sorted({len(runs) for runs in observed[world]})
-        kernels = sorted({run["kernel"] for runs in observed[world] for run in runs})
-        return " to ".join(map(str, dict.fromkeys((counts[0], counts[-1])))), ", ".join(kernels)
-    (virtual, guest), (counted, stock), (real, _) = map(of, ("virtual", "counted", "real"))
+    def runs_of(world: str) -> str:
+        counts = [len(runs) for runs in observed[world]]
+        least, most = min(counts), max(counts)
+        return str(least) if least == most else f"{least} to {most}"
+
+    def kernels_of(world: str) -> str:
+        return ", ".join(sorted({run["kernel"] for runs in observed[world] for run in runs}))
+
     percents = ", ".join(f"{name.split(',')[0]} {percent:g} %"
                          for name, percent in TOLERANCES.items())
-    return HEAD.format(date=time.strftime("%Y-%m-%d"), guest=guest, stock=stock, virtual=virtual,
-                       counted=counted, real=real, percents=percents, busy=f"{MOST_BUSY_PERCENT:g}")
+    return HEAD.format(date=time.strftime("%Y-%m-%d"), guest=kernels_of("virtual"),
+                       stock=kernels_of("counted"), virtual=runs_of("virtual"),
+                       counted=runs_of("counted"), real=runs_of("real"), percents=percents,
+                       busy=f"{MOST_BUSY_PERCENT:g}")
 
 
 if __name__ == "__main__":

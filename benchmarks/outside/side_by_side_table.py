@@ -8,48 +8,48 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-# In percent of the stock kernel's median; fixed before anything was measured.
+# By how many percent of the stock kernel's median a measure may differ; fixed before anything was
+# measured.
 TOLERANCES = {"throughput, Mbit/s": 5.0, "time, s": 5.0, "RTT, ms": 2.0, "lost, %": 20.0,
               "retransmitted": 20.0, "cwnd, segments": 10.0, "receive window, kB": 10.0}
 # These count only where a rate is set and the stock kernel's processor is less busy than this.
 RATES = ("throughput, Mbit/s", "time, s")
 MOST_BUSY_PERCENT = 50.0
-# The names that scripts print.
+# The measures by the names that scripts print.
 PRINTED = {"throughput_mbit": "throughput, Mbit/s", "time_s": "time, s", "rtt_ms": "RTT, ms",
            "loaded_rtt_ms": "RTT, ms", "lost_percent": "lost, %"}
-WINDOWS = {"cwnd, segments": (1, 1.0), "receive window, kB": (2, 1e-3)}  # place in a round, scale
+# The measures that are windows: the place in what observe.py writes on a round trip, and the scale.
+WINDOWS = {"cwnd, segments": (1, 1.0), "receive window, kB": (2, 1e-3)}
 # Windows are compared in each of the first round trips, at most this many, before the first loss.
 MOST_ROUNDS = 16
 
 
 @dataclass(frozen=True)
 class Case:
-    """A case of cases.toml. causes: the name of a difference's cause, by measure."""
+    """A case of cases.toml: a script in sh or in Python."""
 
     name: str
     about: str
     sh: str = ""
     python: str = ""
-    rate_mbit: float = 0.0
-    causes: Mapping[str, str] = field(default_factory=dict)
+    rate_mbit: float = 0.0  # the rate that the script sets; 0: none
+    causes: Mapping[str, str] = field(default_factory=dict)  # of differences, by measure
 
 
 @dataclass(frozen=True)
 class Compared:
-    """One measure of a case, as medians. real: in QEMU's real time; at: a window's round trip.
-
-    beyond: the medians are out of tolerance. differs: and no run of one side is among the other's.
-    """
+    """One measure of a case, as medians of its runs."""
 
     measure: str
     virtual: float
     stock: float
-    real: float | None
-    beyond: bool
-    differs: bool
-    at: int | None = None
+    real: float | None  # in QEMU's real time
+    beyond: bool  # virtual and stock are out of tolerance
+    differs: bool  # they are, and no run of one side is among those of the other
+    at: int | None = None  # the round trip of a window
 
     def shown(self) -> str:
+        """The text of its cell in the table."""
         text = f"{digits(self.virtual)} / {digits(self.stock)}"
         if self.real is not None:
             text += f" ({digits(self.real)})"
@@ -66,9 +66,11 @@ class Row:
     compared: tuple[Compared, ...]
 
     def differences(self) -> list[Compared]:
+        """The measures that differ."""
         return [each for each in self.compared if each.differs]
 
     def unexplained(self) -> list[str]:
+        """The names of the measures that differ without a cause."""
         return [each.measure for each in self.differences()
                 if each.measure not in self.case.causes]
 
@@ -87,9 +89,9 @@ def numbers_of(run: Observed) -> dict[str, float]:
 
 
 def rounds_of(run: Observed, place: int, until_s: float) -> list[float]:
-    """A window at each round trip before until_s, of the connection to the lowest port.
+    """A window at each round trip before until_s, by its place in a round.
 
-    Of several such connections it is the one that began first.
+    The connection is the one to the lowest port; of several, the one that began first.
     """
     first = min(run["connections"], key=lambda each: (each.get("to", 0), float(each["begin_s"])))
     return [float(each[place]) for each in first["rounds"] if each[0] < until_s][:MOST_ROUNDS]
@@ -130,6 +132,7 @@ def compare_windows(measure: str, virtual: Sequence[Observed], stock: Sequence[O
 
 
 def apart(compared: Compared) -> float:
+    """How far virtual time is from the stock kernel, as a share."""
     return abs(compared.virtual / compared.stock - 1) if compared.stock else 0.0
 
 
@@ -160,12 +163,12 @@ def judged(case: Case, virtual: Sequence[Observed], counted: Sequence[Observed],
 
 
 def digits(value: float) -> str:
-    """Three digits."""
+    """A number with three digits, or without decimals."""
     return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
 
 
 def document(rows: Sequence[Row], causes: Mapping[str, str], head: str) -> str:
-    """The page as Markdown. head: the text above the table."""
+    """The page as Markdown; head is the text above the table."""
     columns = list(TOLERANCES)
     lines = [head, f"| case | {' | '.join(columns)} | cause |", f"|---|{'---|' * len(columns)}---|"]
     for row in rows:

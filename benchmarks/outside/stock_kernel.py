@@ -5,9 +5,9 @@
 stock_kernel.sh brings the kernel and what it boots with. QEMU runs without KVM. With -icount an
 instruction takes a nanosecond of its clock and idle time is skipped. So the clock is right however
 busy this machine is, and computing takes about as long as on a slow server. The first fetch warms
-the caches and does not count. “resent”: segments retransmitted. “to model”: curl's time divided by
-the model's, where nothing was retransmitted. Exit status: 0 if every trial passes its verdict on
-both kernels and both agree on windows and first flights, else 1.
+the caches and does not count. In the table, “resent” counts segments retransmitted, and “to model”
+is curl's time divided by the model's, where nothing was retransmitted. Exit status: 0 if every
+trial passes its verdict on both kernels and both agree on windows and first flights, else 1.
 """
 
 from __future__ import annotations
@@ -95,7 +95,7 @@ def qemu_command(arguments: argparse.Namespace, folder: Path, memory_mb: int = M
                  parameters: str = "") -> list[str]:
     """The command that boots the stock kernel on this machine's files, read-only, and `folder`.
 
-    parameters: of the kernel, besides those that each boot has.
+    parameters are parameters of the kernel besides those that each boot has.
     """
     def shared(tag: str, path: str, more: str) -> list[str]:
         return ["-virtfs", f"local,path={path.replace(',', ',,')},mount_tag={tag},"
@@ -145,7 +145,7 @@ def records_of(trials: list[Trial], observations: Iterator[ObservedTrial], exact
     return [records[trial.id] for trial in trials if trial.repeat]
 
 
-def _ms(mine: float | None, other: float | None) -> str:
+def _two_times(mine: float | None, other: float | None) -> str:
     """Two times and their difference, in three columns."""
     if mine is None or other is None:
         return f"{'–':>9} {'–':>9} {'–':>8}"
@@ -166,8 +166,8 @@ def row(mine: Record, other: Record) -> str:
     trial = mine.trial
     return (f"{trial.rtt_ms:4g} {trial.bandwidth_kbps:6g} {trial.initcwnd:3} │"
             f" {both('seen_initcwnd')} │ {both('seen_first_flight')} │"
-            f" {both('retransmissions')} │ {_ms(mine.latency_ms, other.latency_ms)} │"
-            f" {_ms(mine.total_ms, other.total_ms)} │ {_ratio(mine)}{_ratio(other)}")
+            f" {both('retransmissions')} │ {_two_times(mine.latency_ms, other.latency_ms)} │"
+            f" {_two_times(mine.total_ms, other.total_ms)} │ {_ratio(mine)}{_ratio(other)}")
 
 
 def differ(mine: Record, other: Record) -> bool:

@@ -1,14 +1,15 @@
-"""Alters one thing in a guest, for fetches, pages and traces, and looks at the verdict.
+"""Alters one thing in a guest, for fetches, pages and traces, and looks whether the judge sees it.
 
     /usr/bin/python3 -m benchmarks.outside.tampered --jobs 2
     /usr/bin/python3 -m benchmarks.outside.tampered --workload page --only "no SACK"
 
-Each alteration (benchmarks.outside.alterations) is measured in the place of what was requested, for
+Each alteration (benchmarks.outside.alterations) is measured in place of what was requested, for
 fetches, pages and traces on ten networks, in clear text and over TLS; traces have no TLS. A program
-is altered in a copy of the project, which measures; this project judges. Prints a table: how many
-altered trials were refused, and by how much one that passed changed a time at most. A time that
-changes by more than 1 ms or 0.1 % in a trial that passes is a hole: docs/METHOD.md names those that
-stay (benchmarks.outside.passes). Any other hole is listed with its trial, and the exit status is 1.
+is altered in a copy of the project, which measures; this project judges. Prints a table with the
+number of altered trials that were refused, and the largest change of a time in those that passed. A
+trial that passes has a hole where a time changes by more than 1 ms or 0.1 %. docs/METHOD.md names
+the holes that stay (benchmarks.outside.passes). Any other hole is listed with its trial, and the
+exit status is 1.
 """
 
 from __future__ import annotations
@@ -51,8 +52,9 @@ from firstflight.workloads.trace.schedule import Request, Write
 from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.verify import judge_trace
 
-TOLERANCE_MS, TOLERANCE_SHARE = 1.0, 0.001
+TOLERANCE_MS, TOLERANCE_SHARE = 1.0, 0.001  # a change above the larger one is a hole
 CLEAR, TLS = "clear", "TLS"
+# What a copy of the project needs in order to measure.
 COPIED = ("firstflight", "vtime", "benchmarks", "experiment.py", "server.py", "client.py")
 
 
@@ -75,12 +77,13 @@ NETWORKS: dict[str, dict[str, Any]] = {
 
 # A document that names pictures, a style sheet that names others, and what a server computes.
 _OBJECTS = (
-    PageObject(30_000, 0, 0, 0.0, 0.0, 0, True), PageObject(15_000, 1, 1500, 0.0, 0.0, 0, True),
-    PageObject(40_000, 1, 6000, 0.0, 25.0, 0, False),
-    *(PageObject(9000, 1, 12_000 + 900 * number, 0.0, 0.0, 0, False) for number in range(6)),
-    PageObject(20_000, 2, 8000, 12.5, 0.0, 0, False),
-    PageObject(25_000, 3, 35_000, 0.0, 40.0, 0, False),
-    PageObject(8000, 1, 30_000, 0.0, 0.0, 0, False))
+    PageObject(30_000, is_early=True),
+    PageObject(15_000, named_by=1, at_byte=1500, is_early=True),
+    PageObject(40_000, named_by=1, at_byte=6000, think_ms=25.0),
+    *(PageObject(9000, named_by=1, at_byte=12_000 + 900 * number) for number in range(6)),
+    PageObject(20_000, named_by=2, at_byte=8000, parse_ms=12.5),
+    PageObject(25_000, named_by=3, at_byte=35_000, think_ms=40.0),
+    PageObject(8000, named_by=1, at_byte=30_000))
 _WITHOUT_THINKING = tuple(replace(each, think_ms=0.0) for each in _OBJECTS)
 _TWO_HOSTS = tuple(replace(each, host=number % 2) for number, each in
                    enumerate(_WITHOUT_THINKING))
@@ -141,12 +144,12 @@ def traces(setting: Mapping[str, Any]) -> dict[str, list[NetworkSetting]]:
 
 @dataclass(frozen=True)
 class Workload:
-    """What is measured. judge: gives the record; times: the columns that are compared."""
+    """A kind of trials."""
 
     name: str
-    trials: Callable[[Mapping[str, Any]], dict[str, list[NetworkSetting]]]
+    trials: Callable[[Mapping[str, Any]], dict[str, list[NetworkSetting]]]  # by CLEAR and TLS
     judge: Callable[[Any, ObservedTrial], Record | PageRecord | TraceRecord]
-    times: tuple[str, ...]
+    times: tuple[str, ...]  # the columns of a record that are compared
 
 
 def _fetch_record(trial: Trial, seen: ObservedTrial) -> Record:
@@ -169,7 +172,7 @@ WORKLOADS = (
 
 
 class Requested(NamedTuple):
-    """A trial that is altered, and where it stands in the table."""
+    """A trial that is altered, and its place in the table."""
 
     workload: Workload
     network: str
@@ -178,6 +181,7 @@ class Requested(NamedTuple):
 
     @property
     def words(self) -> str:
+        """What tells the trial from others, for messages."""
         trial = self.trial
         fields = [self.workload.name, self.network, self.way]
         fields += [getattr(trial, "server", ""), f"HTTP/{getattr(trial, 'http', '1.1')}"]
@@ -196,11 +200,12 @@ def requested(workloads: Sequence[Workload], networks: Sequence[str]) -> list[Re
 
 @dataclass
 class Cell:
-    """How an alteration fared. holes: the trials that passed with another time, and by how much."""
+    """How the trials of one alteration were judged."""
 
     refused: int = 0
     passed: int = 0
-    most_ms: float = 0.0
+    most_ms: float = 0.0  # the largest change of a time in a trial that passed
+    # The trials that passed with a time beyond the tolerance, each with the change.
     holes: list[str] = field(default_factory=list)
 
     @property
@@ -214,10 +219,7 @@ class Cell:
 # Measuring ----------------------------------------------------------------------------
 
 def measured(jobs: Sequence[Job], edits: Sequence[Edit], guests: int) -> Iterator[ObservedTrial]:
-    """Measure jobs of one kind with programs that are altered.
-
-    Raises EngineError, CannotError.
-    """
+    """Measure jobs of one kind with altered programs. Raises EngineError and CannotError."""
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:
         if not edits:
             yield from measure_jobs.measured(jobs, guests, Path(folder) / "run")
@@ -235,7 +237,10 @@ def measured(jobs: Sequence[Job], edits: Sequence[Edit], guests: int) -> Iterato
 
 
 def copy_project(place: Path, edits: Sequence[Edit]) -> None:
-    """Copy the project's programs, and alter them. Raises CannotError where a text is not there."""
+    """Copy the project's programs, and alter them.
+
+    Raises CannotError where a program does not have the text of an edit exactly once.
+    """
     place.mkdir()
     for name in COPIED:
         if (PROJECT / name).is_dir():
@@ -252,10 +257,11 @@ def copy_project(place: Path, edits: Sequence[Edit]) -> None:
 
 
 def altered_jobs(alteration: Alteration, trials: Sequence[Requested]) -> dict[int, Job]:
-    """The altered job of each trial that has what is altered, by the trial's place."""
+    """The altered jobs by the trial's place in `trials`; a trial without what is altered has none.
+    """
     jobs: dict[int, Job] = {}
-    for place, asked in enumerate(trials):
-        trial = cast(Any, asked.trial)
+    for place, altered in enumerate(trials):
+        trial = cast(Any, altered.trial)
         job = alteration.change(trial, trial.job())
         if job is not None:
             jobs[place] = cast(Job, {**job, "id": f"t{place}"})
@@ -264,7 +270,7 @@ def altered_jobs(alteration: Alteration, trials: Sequence[Requested]) -> dict[in
 
 def records_of(jobs: Mapping[int, Job], trials: Sequence[Requested], edits: Sequence[Edit],
                guests: int) -> dict[int, Any]:
-    """The record of each job, judged by what was requested, by its trial's place."""
+    """Measure the jobs; return their records by the trial's place, judged by what was requested."""
     by_kind: dict[str, list[Job]] = defaultdict(list)
     for job in jobs.values():
         by_kind[job["kind"]].append(job)
@@ -278,7 +284,7 @@ def records_of(jobs: Mapping[int, Job], trials: Sequence[Requested], edits: Sequ
 
 
 def most_change_ms(workload: Workload, usual: Any, record: Any) -> tuple[float, bool]:
-    """By how much a time changes at most, in ms, and whether that is more than the tolerance."""
+    """The largest change of a time in ms, and whether a change is beyond the tolerance."""
     changes = [(abs(getattr(record, name) - before), before) for name in workload.times
                if (before := getattr(usual, name)) is not None
                and getattr(record, name) is not None]
@@ -289,18 +295,21 @@ def most_change_ms(workload: Workload, usual: Any, record: Any) -> tuple[float, 
 
 def fill(cells: dict[tuple[str, str], Cell], usual: Mapping[int, Any], records: Mapping[int, Any],
          trials: Sequence[Requested]) -> None:
-    """Put the verdicts of an alteration into its row."""
+    """Put the verdicts of an alteration into the cells of its row.
+
+    usual holds the records of the trials without an alteration.
+    """
     for place, record in records.items():
-        asked = trials[place]
-        cell = cells[asked.workload.name, asked.way]
+        altered = trials[place]
+        cell = cells[altered.workload.name, altered.way]
         if record.verdict != PASS:
             cell.refused += 1
             continue
-        change_ms, is_hole = most_change_ms(asked.workload, usual[place], record)
+        change_ms, is_hole = most_change_ms(altered.workload, usual[place], record)
         cell.passed += 1
         cell.most_ms = max(cell.most_ms, change_ms)
         if is_hole:
-            cell.holes.append(f"{asked.words}: {change_ms:.3f} ms")
+            cell.holes.append(f"{altered.words}: {change_ms:.3f} ms")
 
 
 # What is printed ----------------------------------------------------------------------
@@ -309,7 +318,7 @@ WAYS = (("fetch", CLEAR), ("fetch", TLS), ("page", CLEAR), ("page", TLS), ("trac
 
 
 def shown(rows: Mapping[str, Mapping[tuple[str, str], Cell]]) -> str:
-    """The table: refused trials of all, and what one that passed changes at most, in ms."""
+    """The table: how many trials were refused, and the largest change in those that passed."""
     heads = (Column("altered", is_text=True), *(Column(" ".join(way), is_text=True)
                                                 for way in WAYS))
     return table_text(Table("", heads, tuple(
@@ -318,7 +327,7 @@ def shown(rows: Mapping[str, Mapping[tuple[str, str], Cell]]) -> str:
 
 
 def unnamed(rows: Mapping[str, Mapping[tuple[str, str], Cell]]) -> list[str]:
-    """The holes that PASSES does not name, or not as large."""
+    """The holes that PASSES does not name, or that are larger than PASSES says."""
     return [f"{name}: {hole}" for name, cells in rows.items()
             for (workload, _), cell in cells.items() for hole in cell.holes
             if name not in PASSES or cell.most_ms > (getattr(PASSES[name], workload) or 0.0)]

@@ -10,11 +10,12 @@
 Draws settings by seed: RTT 1 to 5000 ms, 28 kbit/s to 10 Gbit/s, IW 1 to 100, 1 byte to 2 MB in one
 write or two, new and used connections, CUBIC and Reno, receive windows, uplinks, and queues from
 ample to just long enough. With --tls each transfer has TLS 1.3 (chains, tickets, records, buffers),
-one write, and an ample queue. They run in guests and get the verdict that users get. Prints the
-verdicts; how many trials each check judged; how many retransmitted without a loss, and whether the
-model predicts that; how many deviate from the model by more than a verdict allows; the worst ten;
-and for each of these the command that repeats it. A seed and a number mean the same transfer. The
-one exception is a queue that is just long enough: the model decides its length.
+one write, and an ample queue. The transfers run in guests and get the verdict that users get.
+Prints the verdicts, how many trials each check judged, how many retransmitted without a loss and
+whether the model predicts that, how many deviate from the model by more than a verdict allows, and
+the ten that deviate most. Each transfer that is named has the command that repeats it. A seed and a
+number always mean the same transfer, with one exception: the model decides the length of a queue
+that is just long enough.
 
 With --crossed the transfers have every parameter that a question by flags can have. Half of the
 networks are usual ones; the others reach the limits of the model. Each other parameter has its
@@ -116,7 +117,7 @@ def sample_upload(seed: int, number: int) -> Trial:
     """Draw the network of sample_crossed, with requests that have a body, over plain HTTP."""
     draw = random.Random(f"upload {seed} {number}")
     trial = sample_crossed(seed, number)
-    if draw.random() < 0.6:  # else most have something that the model does not cover
+    if draw.random() < 0.6:  # without this, the model would not cover most of the uploads
         trial = replace(
             trial, congestion_control=draw.choice(("cubic", "reno")), qdisc="fifo", jitter_ms=0.0,
             loss_percent=0.0, loss_burst=1.0, seed=0, queue_packets=AMPLE_PACKETS, queue_from="")
@@ -165,6 +166,7 @@ def _draw_programs(draw: random.Random, values: dict[str, Any]) -> None:
 
 
 def _queue(draw: random.Random, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any]:
+    """Draw the length of the queue; return its fields."""
     kind = draw.choice(QUEUES)
     length = {"few": str(draw.randint(2, 12)), "ms": f"{draw.choice((5, 20, 100))}ms",
               "bdp": f"{draw.choice((0.25, 1, 4))}bdp"}.get(kind, kind)
@@ -175,6 +177,7 @@ def _queue(draw: random.Random, rtt_ms: float, bandwidth_kbps: float) -> dict[st
 
 
 def _sometimes(draw: random.Random, value: T, usual: T, share: float = 0.2) -> T:
+    """The value in a share of all draws, else the usual one."""
     return value if draw.random() < share else usual
 
 
@@ -212,6 +215,8 @@ def _values(trial: Trial) -> str:
 
 # Transfers against the model ----------------------------------------------------------
 
+# The shares of transfers on a used connection, with a pause between two writes, with a queue that
+# is just long enough, and with a slower uplink.
 SHARE_KEPT = SHARE_PAUSED = SHARE_TIGHT = SHARE_NARROW = 0.25
 # Bytes by which the length of a queue is computed: server.py's headers without the digits of the
 # size, libcurl's request without the path, and "Connection: close" in either.
@@ -223,31 +228,26 @@ TOLERANCE_MS = EXACT.model_ms or 0.0
 
 @dataclass
 class Tally:
-    """Counts of the transfers, and lines on those that are to be looked at.
+    """Counts of the transfers, and lines on those that somebody has to look at."""
 
-    flags: repeat a transfer, together with its number. modelled: how many the model judges; of
-    these, beyond and beyond_tenth deviate by more than a verdict allows and by more than 0.1 ms,
-    and predicted retransmitted as the model says. lost: how many lost packets. judged: how many
-    each check judged; failed_checks: how many failed it. lines: by what is wrong; "unpredicted":
-    lost nothing, and retransmitted another number of segments than the model says. worst: the
-    largest deviations of total time or latency from the model, in ms, with their lines.
-    """
-
-    flags: str
+    flags: str  # together with a transfer's number they repeat it
     done: int = 0
     passed: int = 0
-    modelled: int = 0
-    beyond: int = 0
-    beyond_tenth: int = 0
-    predicted: int = 0
-    lost: int = 0
-    judged: Counter[str] = field(default_factory=Counter)
-    failed_checks: Counter[str] = field(default_factory=Counter)
+    modelled: int = 0  # judged by the model; the next three are among them
+    beyond: int = 0  # deviates by more than a verdict allows
+    beyond_tenth: int = 0  # deviates by more than 0.1 ms
+    predicted: int = 0  # retransmitted, as the model says
+    lost: int = 0  # lost packets
+    judged: Counter[str] = field(default_factory=Counter)  # by check
+    failed_checks: Counter[str] = field(default_factory=Counter)  # by check
+    # "unpredicted": nothing was lost, and the model says another number of retransmissions.
     lines: dict[str, list[str]] = field(default_factory=lambda: {
         "failed": [], "not finished": [], "unpredicted": []})
+    # The largest deviations of total time or latency from the model, in ms, with their lines.
     worst: list[tuple[float, str]] = field(default_factory=list)
 
     def add(self, record: Record) -> None:
+        """Count a judged transfer."""
         trial = record.trial
         line = f"{self.flags} --only {trial.sample}: "
         requested = f"\n    {command_of(trial) or _values(trial)}"
@@ -275,6 +275,7 @@ class Tally:
             self._compare(record, f"{line}{record.total_ms:.3f} ms{requested}")
 
     def _compare(self, record: Record, line: str) -> None:
+        """Compare the times of a transfer with the model's; line is what `show` may print."""
         pairs = (record.total_ms, record.model_ms), (record.latency_ms, record.model_latency_ms)
         deviations = [(abs(value - model), max(TOLERANCE_MS, EXACT.model_share * model))
                       for value, model in pairs if value is not None and model is not None]
@@ -337,7 +338,7 @@ def sample(seed: int, number: int) -> Trial:
 
 
 def sample_tls(seed: int, number: int) -> Trial:
-    """Draw the same network as sample(), with TLS."""
+    """Draw the network of sample(), with TLS."""
     draw = random.Random(f"tls {seed} {number}")
     return replace(
         sample(seed, number), queue_packets=AMPLE_PACKETS, client="curl", gap_ms=0.0,
@@ -379,6 +380,7 @@ SAMPLES = {"tls": sample_tls, "uploads": sample_upload, "crossed": sample_crosse
 
 
 def keep(folder: Path, observation: ObservedTrial) -> None:
+    """Write the packets of a trial as two captures into a folder."""
     folder.mkdir(parents=True, exist_ok=True)
     for side, packets in (("client", observation.client_pcap), ("server", observation.server_pcap)):
         files.write(named_after(folder, observation.trial_id, f"-{side}.pcap"),
@@ -413,9 +415,9 @@ def main(words: Sequence[str]) -> int:
     requested = parser.parse_args(words)
     sysctls = requested_sysctls(requested.sysctl)
     numbers = requested.only or range(1, requested.transfers + 1)
-    kind, draw = next(((f" --{name}", drawn) for name, drawn in SAMPLES.items()
-                       if getattr(requested, name)), ("", sample))
-    tally = Tally(f"--seed {requested.seed}{kind}")
+    kind = next((name for name in SAMPLES if getattr(requested, name)), "")
+    draw = SAMPLES.get(kind, sample)
+    tally = Tally(f"--seed {requested.seed}{f' --{kind}' if kind else ''}")
     try:
         with Progress(len(numbers), 0, "transfers") as progress:
             for trial, observation in measured(requested.seed, numbers, requested.jobs, draw,

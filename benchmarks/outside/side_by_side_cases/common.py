@@ -1,4 +1,4 @@
-"""What cases with Mininet print about two hosts; they import this file."""
+"""What cases with Mininet import: functions that print measurements between two hosts."""
 
 from __future__ import annotations
 

@@ -1,10 +1,10 @@
-"""Runs a case and writes what its TCP did, in virtual time and on the stock kernel alike.
+"""Runs a case and writes what its TCP did, in the same way in virtual time and on a stock kernel.
 
     python3 observe.py CASE.sh OUTPUT.json
 
-It needs the standard library only, since it runs in both worlds. The kernel's tracepoints report
-TCP's state (tcp_probe: at each segment that a sender receives), retransmissions, and drops of
-queues. The processor's times come from /proc/stat, twice a second.
+It needs only the standard library, since it runs in both. The kernel's tracepoints report TCP's
+state (tcp_probe: at each segment that a sender receives), retransmissions, and drops of queues. The
+times of the processor come from /proc/stat, twice a second.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ PROBE = re.compile(
     r"data_len=(?P<length>\d+) snd_nxt=0x(?P<next>[0-9a-f]+) snd_una=0x(?P<una>[0-9a-f]+)"
     r" snd_cwnd=(?P<cwnd>\d+) ssthresh=\d+ snd_wnd=(?P<window>\d+) srtt=(?P<srtt>\d+)")
 EVENTS = {"tcp/tcp_probe": "data_len == 0", "tcp/tcp_retransmit_skb": "", "skb/kfree_skb": ""}
-# The reasons of qdiscs: named ones, numbers of their own (subsystem 3), and 0xbe, which is TBF's.
+# A packet that a queue drops, by the reason: a name, a number of qdiscs' own (subsystem 3), or
+# 0xbe, which TBF has.
 DROPPED = re.compile(r" kfree_skb: .*reason: (?:QDISC_\w+|TC_\w+|0xbe|0x3[0-9a-f]{4})\b")
 SAMPLE_S = 0.5
 
@@ -70,7 +71,7 @@ class Processor(threading.Thread):
                                  idle))
 
     def busy_percent(self, begin_s: float, end_s: float) -> float | None:
-        """How busy it was between two times; None without two samples between them."""
+        """How busy the processor was between two times; None without two samples between them."""
         within = [sample for sample in self.samples if begin_s <= sample[0] <= end_s]
         if len(within) < 2:
             return None
@@ -81,7 +82,8 @@ class Processor(threading.Thread):
 def connections(text: str) -> list[dict[str, object]]:
     """The windows of each connection that sent data, by round trip.
 
-    A round trip ends when the byte is acknowledged that was the next one to send at its begin.
+    A round trip ends with the acknowledgement of the byte that was the next one to send at its
+    begin.
     """
     rows: dict[tuple[str, str], list[tuple[float, int, int, int, int]]] = {}
     for match in PROBE.finditer(text):
