@@ -313,8 +313,8 @@ def _drawn_again(change: WindowChange[T, R], trials: Sequence[Any], limits: Sequ
     for trial in trials:
         for repeat in range(trial.repeat + 1, trial.repeat + repeats):
             seed = netem_seed(trial.seed, repeat)
-            again.append(replace(trial, repeat=repeat, seed=seed, **draws.drawn(
-                trial.rtt_ms, trial.queue_packets, seed)))
+            network = draws.draw_network(trial.rtt_ms, trial.queue_packets, seed)
+            again.append(replace(trial, repeat=repeat, seed=seed, **network))
     return again
 
 

@@ -1,8 +1,8 @@
-"""The one list of checks, of fetches, pages, traces and loads: docs/METHOD.md's table.
+"""The one list of all checks of fetches, pages, traces and loads, as docs/METHOD.md's table has it.
 
 A row says what is requested and what is observed. A workload judges by the rows that name it. Where
 several workloads compare alike, the comparison is a function of judge/ that takes shared evidence
-(judge/shared_evidence.py). Else it is the workload's own (Judging).
+(judge/shared_evidence.py). Otherwise the workload has a comparison of its own (Judging).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from firstflight.judge.shared_evidence import SharedEvidence
 from firstflight.runs.results.checks import Check
 from firstflight.runs.results.records import Record
 
-# What is judged: a page by curl's library, and one in a browser.
+# What is judged. A page that curl's library loads and one in a browser have different checks.
 FETCH, PAGE, BROWSER, TRACE, LOAD = WORKLOADS = ("fetch", "page", "browser", "trace", "load")
 # What a check looks at.
 CONTENT, ON_PATH, ON_HOST, OPTIONS, KERNEL, SENT, LOSSES, TIMES, MODEL, RULES, RUN = (
@@ -28,22 +28,23 @@ CONTENT, ON_PATH, ON_HOST, OPTIONS, KERNEL, SENT, LOSSES, TIMES, MODEL, RULES, R
 
 @dataclass(frozen=True)
 class Listed:
-    """A row: one check."""
+    """A row of the list: one check."""
 
-    name: str  # in verdict_reason and on a run's page
-    looks_at: str  # one of the above
+    name: str  # stands in verdict_reason and on a run's page
+    looks_at: str  # one of CONTENT to RUN
     requested: str
-    observed: str  # what is compared with it
+    observed: str  # what is compared with the requested
     judges: tuple[str, ...]  # the workloads that have the check
-    only: str = ""  # the condition under which they have it; "" for always
-    # The comparison that all of them share; None where each has its own.
+    only: str = ""  # the condition under which a trial has the check; "" for always
+    # The comparison that all these workloads share; None where each has its own.
     compare: Callable[[SharedEvidence], Iterable[Comparison]] | None = None
     of_load: str = ""  # which connections of a load the check judges
-    exact_only: bool = False  # as of Check
-    seldom: bool = False  # as of Check
+    exact_only: bool = False  # as in runs.results.checks.Check
+    seldom: bool = False  # as in runs.results.checks.Check
 
 
-EVERY, SAMPLED = "all connections", "one port in 128 of the first four hosts"  # of a load
+# The connections of a load that a check judges.
+EVERY, SAMPLED = "all connections", "one port in 128 of the first four hosts"
 LIST = (
     Listed("exit status", CONTENT, "a client that ends without an error",
            observed="its exit status", judges=(FETCH,)),
@@ -182,7 +183,7 @@ LIST = (
 
 
 class HasSharedEvidence(Protocol):
-    """Evidence that gives what shared checks look at."""
+    """A workload's evidence, which has the part that shared checks look at."""
 
     @property
     def shared(self) -> SharedEvidence: ...
@@ -205,8 +206,8 @@ def checks_of(workload: str, judging: Mapping[str, Judging[Evidence, RecordKind]
               rows: Iterable[Listed] = LIST) -> tuple[Check[Evidence, RecordKind], ...]:
     """The checks of a workload, in the order of the list.
 
-    judging: by the names of the rows. Raises ValueError where it and the list do not name the same
-    checks, and where a check has no comparison.
+    judging: how the workload judges by each row, by the row's name. Raises ValueError where
+    `judging` and the list do not name the same checks, and where a check has no comparison.
     """
     listed = {row.name: row for row in rows if workload in row.judges}
     if differing := listed.keys() ^ judging.keys():
@@ -214,16 +215,19 @@ def checks_of(workload: str, judging: Mapping[str, Judging[Evidence, RecordKind]
 
     checks = []
     for name, row in listed.items():
-        own = judging[name]
-        checks.append(Check(name, f"{row.requested}: {row.observed}", _comparison_of(row, own),
-                            applies_to=own.applies_to, exact_only=row.exact_only,
+        comparison = _comparison_of(row, judging[name])
+        checks.append(Check(name, f"{row.requested}: {row.observed}", comparison,
+                            applies_to=judging[name].applies_to, exact_only=row.exact_only,
                             seldom=row.seldom))
     return tuple(checks)
 
 
 def _comparison_of(row: Listed, judging: Judging[Evidence, RecordKind]
                    ) -> Callable[[Evidence], Iterable[Comparison]]:
-    """A workload's own comparison, or the list's, which takes shared evidence."""
+    """The comparison of a row: the workload's own, or else the one that the row has.
+
+    Raises ValueError where neither has one.
+    """
     if judging.compare is not None:
         return judging.compare
     if row.compare is None:

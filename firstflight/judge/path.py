@@ -1,4 +1,4 @@
-"""What the path of a setting did with each packet, in virtual time (wire.delivery)."""
+"""Judges what the path of a setting did with each packet, in virtual time (wire.delivery)."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from firstflight.wire.delivery import packet_path
 from firstflight.wire.delivery.packet_path import EITHER, Delivery, deliveries
 
 
-def delivered(setting: PathParameters, client: Packets, server: Packets
-              ) -> tuple[Delivery, Delivery] | None:
-    """What the path did with each packet: those to the client, and those to the server.
+def compute_deliveries(setting: PathParameters, client: Packets, server: Packets
+                       ) -> tuple[Delivery, Delivery] | None:
+    """What the path did with the packets to the client, and with the packets to the server.
 
-    None where that cannot be computed (PathParameters.is_computed), or where this machine lacks
-    netem's table of the normal distribution. Raises CaptureError.
+    client, server: the packets that each host captured. None where the path's work cannot be
+    computed (PathParameters.is_computed), or where this machine lacks netem's table of the normal
+    distribution. Raises CaptureError.
     """
     if not setting.is_computed:
         return None
@@ -31,9 +32,10 @@ def delivered(setting: PathParameters, client: Packets, server: Packets
 
 def counted_drops(setting: PathParameters, drops: Mapping[str, Mapping[str, int]]
                   ) -> Mapping[str, Mapping[str, int]]:
-    """The qdiscs' counters by side and cause, as far as they distinguish causes.
+    """The qdiscs' counters of drops, by side and cause.
 
-    HTB's counter is the sum of drops by its queue and of random losses, which the seed decides.
+    HTB does not distinguish the causes: its counter is the sum of what its queue dropped and of
+    random losses. Both then stand under EITHER.
     """
     if setting.htb_burst_bytes and setting.loss_percent:
         return {side: {EITHER: sum(dropped.values())} for side, dropped in drops.items()}

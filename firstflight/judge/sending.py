@@ -1,4 +1,4 @@
-"""Why segments left: a retransmission has a loss or a timer behind it, other data a cause."""
+"""Checks why segments left. A retransmission needs a loss or a timer, other data needs a cause."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ def compare_retransmissions(retransmissions: Iterable[Retransmission]) -> Iterat
 
 
 def compare_uncaused(segments: Sequence[str]) -> Comparison:
-    """Compare the data that left without a cause with none. segments: in words."""
+    """Compare the segments of data that left without a cause with none. segments: in words."""
     return Comparison(not segments, f"{len(segments)} that left although nothing had arrived and no"
                                     f" timer was due{examples(segments)}", "none")
 
 
 def late_answers(setting: NetworkSetting, exchange: Exchange, pauses_ns: Collection[int] = ()
                  ) -> list[Segment]:
-    """Segments of a server that paces which left long after a request, as the first of a response.
+    """The first segments of responses that a pacing server sent too late after the request.
 
-    What the server sent before may make the pacer wait; after half an RTT without data it does not.
+    What the server sent before may make its pacer wait; after half an RTT without data it does not.
     Nothing is judged any more once a packet is lost or retransmitted. A sender that does not pace
-    is judged segment by segment (wire.delivery.host). pauses_ns: how long the server may be
-    requested to wait before it answers.
+    is judged segment by segment (wire.delivery.host). pauses_ns: the times that the server may have
+    been requested to wait before it answers.
     """
     if not setting.paces or setting.disorder:
         return []
@@ -58,10 +58,10 @@ def late_answers(setting: NetworkSetting, exchange: Exchange, pauses_ns: Collect
             break
 
         is_first = requested_ns > sent_ns and acknowledged >= sent
+        was_idle = requested_ns - sent_ns > idle_ns
         late_ns = segment.time_ns - requested_ns
         has_paused = any(0 <= late_ns - pause_ns <= PAUSE_LATE_NS for pause_ns in pauses_ns)
-        if is_first and requested_ns - sent_ns > idle_ns and not (
-                late_ns <= SERVER_LATE_NS or has_paused):
+        if is_first and was_idle and late_ns > SERVER_LATE_NS and not has_paused:
             found.append(segment)
         sent_ns, sent = segment.time_ns, max(sent, segment.end)
     return found

@@ -13,28 +13,29 @@ from firstflight.wire.exchange import Exchange
 
 
 class ConnectionEvidence(NamedTuple):
-    """A connection by its packets, and what its server reports of it."""
+    """A connection: its packets, and what its server reports of it."""
 
     exchange: Exchange
     reports: Sequence[Response] = ()  # one for each response, or one for the socket
-    # Segments, by TCP_INFO at accept; None where that was not read.
+    # In segments, by TCP_INFO at accept; None where TCP_INFO was not read.
     initial_window: int | None = None
-    where: str = ""  # as " of connection 2"; "" for the only one
-    # Until so many bytes have come the client is not woken (SO_RCVLOWAT): the least and the most,
-    # where the packets do not show which; 0 where it is woken by each segment.
+    # The end of a check's name, such as " of connection 2"; "" for the only connection.
+    where: str = ""
+    # How many bytes have to come before the client is woken (SO_RCVLOWAT): the least and the most
+    # that the packets allow. 0 where each segment wakes the client.
     awaited_bytes: tuple[int, int] = (0, 0)
 
 
 class Body(NamedTuple):
-    """A response's body: as it was received, as it was sent, and as it was requested."""
+    """The body of a response: as it was received, as it was sent, and as it was requested."""
 
     size: int  # bytes received
     sent_bytes: int
     requested_bytes: int
-    sha256: str  # of what was received
+    sha256: str  # of the bytes received
     sent_sha256: str
-    source: str = "as sent"  # what sent_sha256 was computed of
-    where: str = ""  # as " of object 3"; "" for the only one
+    source: str = "as sent"  # where the content comes from of which sent_sha256 is the digest
+    where: str = ""  # the end of a check's name, such as " of object 3"; "" for the only body
 
 
 @dataclass(frozen=True)
@@ -42,15 +43,15 @@ class SharedEvidence:
     """What was requested of the network and of TCP, and what was observed of them."""
 
     setting: LinkSetting
-    # Those whose packets were captured; none before the captures are read.
+    # The connections whose packets were captured; () before the captures are read.
     connections: Sequence[ConnectionEvidence]
     client_sysctls: Mapping[str, str]
     server_sysctls: Mapping[str, str]
-    # Whether time was virtual and the kernel's source is unchanged. In real time RTTs are not
-    # exact, and other kernels have other headers, scales and pacing.
+    # Whether time was virtual, and the kernel's source is unchanged. In real time RTTs are not
+    # exact, and other kernels have other headers, window scales and pacing.
     is_exact: bool
-    # What the path did with the packets to the client, and with those to the server; None where
-    # that cannot be computed.
+    # What the path did with the packets to the client, and with the packets to the server; None
+    # where that cannot be computed.
     path: tuple[Delivery, Delivery] | None = None
     # Packets that the qdiscs dropped, by side and cause (judge.path.counted_drops).
     drops: Mapping[str, Mapping[str, int]] = field(default_factory=dict)

@@ -15,20 +15,21 @@ from firstflight.wire.exchange import Exchange, first_mss, server_rtt_us
 from firstflight.wire.offers import sysctl
 
 BBR = "bbr"
-_BBR_GAIN, _BBR_US = 256 * 2885 // 1000 + 1, 990_000  # bbr_high_gain; a second less its margin
-_BBR_BUFFERS = 3  # bbr_sndbuf_expand
-LEAST_BUFFERED_SEGMENTS = 10  # TCP_INIT_CWND
+_BBR_GAIN = 256 * 2885 // 1000 + 1  # in 256ths (bbr_high_gain)
+_BBR_US = 990_000  # µs of a second that BBR uses: it leaves a margin of 1 %
+_BBR_BUFFERS = 3  # windows for which BBR's send buffer has room (bbr_sndbuf_expand)
+LEAST_BUFFERED_SEGMENTS = 10  # (TCP_INIT_CWND)
 
 
 def compare_sockets(evidence: SharedEvidence) -> Iterator[Comparison]:
-    """Compare each report of a server's socket."""
+    """Compare each report of a server's socket with the setting."""
     for connection in evidence.connections:
         for report in connection.reports:
             yield from _compare_socket(evidence, report, connection.exchange)
 
 
 def compare_initial_windows(evidence: SharedEvidence) -> Iterator[Comparison]:
-    """Compare the initial window of each connection that begins with it."""
+    """Compare the initial window of each connection whose TCP begins with it (has_window)."""
     for connection in evidence.connections:
         window = connection.initial_window
         if window is not None and has_window(evidence.setting, connection.exchange):
@@ -39,7 +40,7 @@ def compare_initial_windows(evidence: SharedEvidence) -> Iterator[Comparison]:
 
 def _compare_socket(evidence: SharedEvidence, report: Response, wire: Exchange
                     ) -> Iterator[Comparison]:
-    """Compare what the server's kernel reports of its socket; other servers report less."""
+    """Compare what the server's kernel reports of one socket. Servers but server.py report less."""
     setting, sysctls = evidence.setting, evidence.server_sysctls
     if "congestion_control" in report:
         control = report["congestion_control"]
@@ -103,23 +104,26 @@ def _compare_send_buffer(evidence: SharedEvidence, report: Response, wire: Excha
 
 
 def _first_buffer(setting: LinkSetting, sysctls: Mapping[str, str]) -> int:
-    """Size of the server's send buffer at accept (tcp_init_buffer_space, tcp_sndbuf_expand)."""
+    """The size of the server's send buffer at accept (tcp_init_buffer_space, tcp_sndbuf_expand)."""
     first, most = buffer_sizes(setting.with_buffers(sysctls), SEND)
     segments = max(LEAST_BUFFERED_SEGMENTS, setting.server_window,
                    int(sysctl(sysctls, "reordering")) + 1)
-    share = _BBR_BUFFERS if setting.congestion_control == BBR else 2
-    return max(first, min(buffer_per_segment(setting.mss) // 2 * share * segments, most))
+    windows = _BBR_BUFFERS if setting.congestion_control == BBR else 2
+    expanded = buffer_per_segment(setting.mss) // 2 * windows * segments
+    return max(first, min(expanded, most))
 
 
 def _pacing_rates(setting: LinkSetting, report: Response, sysctls: Mapping[str, str],
                   rtts_us: tuple[int, int]) -> tuple[int, int]:
     """The smallest and the largest pacing rate that TCP may compute at accept, in bytes/s.
 
-    One window in each RTT of the handshake, times tcp_pacing_ss_ratio (tcp_update_pacing_rate); BBR
-    has its own rule (bbr_init_pacing_rate_from_rtt).
+    It is one window in each RTT of the handshake, times tcp_pacing_ss_ratio
+    (tcp_update_pacing_rate). BBR has its own rule (bbr_init_pacing_rate_from_rtt). rtts_us: the
+    smallest and the largest RTT that the server may have measured.
     """
     mss, window = report["mss"] or setting.mss, setting.server_window
     if setting.congestion_control == BBR:
+        # As the kernel computes: 24 bits after the point for rates (BW_SCALE), and 8 for gains.
         rates = [((window << 24) // us * mss * _BBR_GAIN >> 8) * _BBR_US >> 24 for us in rtts_us]
     else:
         ratio = int(sysctls.get("net.ipv4.tcp_pacing_ss_ratio", 200))

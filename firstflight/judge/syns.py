@@ -17,8 +17,11 @@ from firstflight.setting.tcp import ETHERNET_MSS, MOST_IN_A_SYN_BYTES, RECEIVE, 
 from firstflight.wire.exchange import Exchange
 from firstflight.wire.offers import Offer, expected_offer, has_timestamps, offers_of, sysctl
 
-MOST_HALVED_SEGMENTS = 4  # a window of two segments halves them (tcp_bound_to_half_wnd)
-_LEAST_JUDGED_SEGMENTS, _MOST_CUT_SHARE = 12, 0.25
+# Up to this receive window shorter segments are not judged: a segment may have at most half of the
+# window (tcp_bound_to_half_wnd).
+MOST_HALVED_SEGMENTS = 4
+_LEAST_JUDGED_SEGMENTS = 12  # with fewer, the share of shorter segments says nothing
+_MOST_CUT_SHARE = 0.25  # of segments that are shorter in the midst of a write
 
 
 def compare_all_syns(evidence: SharedEvidence) -> Iterator[Comparison]:
@@ -33,9 +36,9 @@ def compare_all_syns(evidence: SharedEvidence) -> Iterator[Comparison]:
 def compare_segment_size(evidence: SharedEvidence) -> Iterator[Comparison]:
     """Compare the lengths of a server's segments: none is longer than the MSS, and few are shorter.
 
-    The last segment of a write is shorter, and has the flag PUSH. Others fill a window or a buffer
-    up: of random pages and traces 3 % at most. With path MTU probing (RFC 4821) a third of all
-    segments are shorter.
+    The last segment of a write is shorter, and has the flag PUSH. A segment that fills a window or
+    a buffer up is shorter, too: at most 3 % of the segments of random pages and traces. With path
+    MTU probing (RFC 4821) a third of all segments are.
     """
     mss = mss_of(evidence.setting, evidence.client_sysctls, evidence.server_sysctls)
     sent: list[Segment] = []
@@ -59,32 +62,33 @@ def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mappin
                  awaited_bytes: tuple[int, int] = (0, 0)) -> Iterator[Comparison]:
     """Compare each SYN and SYN-ACK that left with what follows from both hosts' settings.
 
-    A server offers what the client offered. client, server: the sysctls of each host
-    (TcpParameters.host_settings). has_scale: whether the scale follows from the buffers alone; on
-    other kernels it also follows from net.core.rmem_max. judges_server: whether the SYN-ACKs are
-    those of a server that we know. awaited_bytes: as of a ConnectionEvidence.
+    client, server: the sysctls of each host (TcpParameters.host_settings). has_scale: whether the
+    window scale follows from the buffers alone; on other kernels it also follows from
+    net.core.rmem_max. judges_server: whether the SYN-ACKs are those of a server that we know.
+    awaited_bytes: as in ConnectionEvidence.
     """
     buffers = buffer_sizes(setting.with_buffers(client), RECEIVE)
-    asks = sysctl(client, "ecn") == "1"
-    takes = asks and sysctl(server, "ecn") in ("1", "2")
+    asks_ecn = sysctl(client, "ecn") == "1"
+    takes_ecn = asks_ecn and sysctl(server, "ecn") in ("1", "2")
     was_repeated = len(wire.syns) + len(wire.syn_acks) > 2
 
     of_client = expected_offer(client, setting.syn_mss,
-                               window_unit(buffers, setting.most_window_bytes), ecn=asks)
+                               window_unit(buffers, setting.most_window_bytes), ecn=asks_ecn)
+    # A server offers of what it can do only what the client offered.
     able = expected_offer(server, ETHERNET_MSS, window_unit(buffer_sizes(server, RECEIVE)),
-                          ecn=takes)
+                          ecn=takes_ecn)
     of_server = able._replace(sack=able.sack and of_client.sack,
                               timestamps=able.timestamps and of_client.timestamps,
                               scale=None if of_client.scale is None else able.scale)
 
-    def judged(offer: Offer) -> Offer:
+    def judged_part(offer: Offer) -> Offer:
         return offer if has_scale else offer._replace(scale=None)
 
-    for offered in offers_of(wire.syns, True, asks, was_repeated=was_repeated):
-        yield from judged(offered).compare_with(judged(of_client), "client")
+    for offered in offers_of(wire.syns, True, asks_ecn, was_repeated=was_repeated):
+        yield from judged_part(offered).compare_with(judged_part(of_client), "client")
     if judges_server:
-        for offered in offers_of(wire.syn_acks, False, takes, was_repeated=was_repeated):
-            yield from judged(offered).compare_with(judged(of_server), "server")
+        for offered in offers_of(wire.syn_acks, False, takes_ecn, was_repeated=was_repeated):
+            yield from judged_part(offered).compare_with(judged_part(of_server), "server")
 
     least, most = (_first_window(setting, enlarge_buffers(awaited, buffers))
                    for awaited in awaited_bytes)
@@ -94,7 +98,10 @@ def compare_syns(setting: LinkSetting, client: Mapping[str, str], server: Mappin
 
 
 def _first_window(setting: LinkSetting, buffers: tuple[int, int]) -> int:
-    """The window of the client's SYN, bytes, which is never scaled."""
+    """The window in the client's SYN, in bytes, since it is never scaled.
+
+    buffers: the initial and the largest size of the client's receive buffer.
+    """
     window = first_window(setting.client_window, buffers, setting.syn_mss)
     if most := setting.most_window_bytes:
         window = min(window, most // setting.syn_mss * setting.syn_mss or most)
@@ -102,9 +109,10 @@ def _first_window(setting: LinkSetting, buffers: tuple[int, int]) -> int:
 
 
 def mss_of(setting: LinkSetting, *hosts: Mapping[str, str]) -> int:
-    """Bytes of data in a full segment: more without time stamps, which both hosts have to use.
+    """How many bytes of data a full segment has.
 
-    hosts: the sysctls of each host.
+    It has more without time stamps, which only both hosts together can use. hosts: the sysctls of
+    each host.
     """
     if all(map(has_timestamps, hosts)):
         return setting.mss

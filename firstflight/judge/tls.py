@@ -1,4 +1,4 @@
-"""Checks of a TLS session: what the server's OpenSSL reports, and how long its messages are."""
+"""Checks a TLS session by the report of the server's OpenSSL, and by the length of its messages."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from firstflight.setting.setting import Setting
 from firstflight.testbed.hosts.tls_records import KEY_SHARES, SIGNATURE_BYTES, flight_of
 from firstflight.testbed.messages import TlsReport
 
-# The most bytes besides the certificates in the first messages of a user's own server: hellos,
+# In the first messages of a user's own server, the most bytes besides the certificates: hellos,
 # Finished, headers.
 AROUND_CHAIN_BYTES = 4096
-# Those of our servers follow from tls_records.flight_of, within so many bytes less or more:
-# extensions (ALPN, the server's groups), the length of ECDSA's signatures, and a shorter digest in
-# Finished.
+# The bytes of our servers' first messages follow from tls_records.flight_of. They may be fewer or
+# more by so many: extensions (ALPN, the server's groups), the length of ECDSA's signatures, and a
+# shorter digest in Finished.
 LESS_BYTES, MORE_BYTES = 20, 48
 # A shorter buffer never fills before the first long record, which then leaves by itself.
 FIRST_RECORDS_BYTES = 2048
-# Of a resumed session, without certificates: ServerHello, extensions and Finished.
+# The most bytes of a resumed session's first messages: ServerHello, extensions and Finished, and no
+# certificates.
 MOST_RESUMED_BYTES = 400
-NEWER_LIBRARY = (3, 5)
+NEWER_LIBRARY = (3, 5)  # the version of Debian 13's OpenSSL
 
 
 def flight_bytes(setting: Setting) -> tuple[int, int]:
@@ -46,7 +47,7 @@ def flight_bytes(setting: Setting) -> tuple[int, int]:
 def compare_session(setting: Setting, tls: TlsReport | None) -> Iterator[Comparison]:
     """Compare a session with the requested one.
 
-    tls: as server.py reports it; None where it was plain HTTP. Other servers report no session:
+    tls: what server.py reports of the session; None for plain HTTP. Other servers report none:
     there curl has checked the version, and the flight shows the session.
     """
     if tls is None or not setting.chain_bytes:
@@ -83,15 +84,17 @@ def tickets_of(setting: Setting) -> int:
 
 
 def _compare_flight_bytes(setting: Setting, observed: int) -> Comparison:
+    """Compare the bytes of a server's first messages with the least and the most."""
     least, most = flight_bytes(setting)
     return Comparison(least <= observed <= most, f"a flight of {observed} bytes",
                       f"{least} to {most}")
 
 
 def compare_flight(setting: Setting, observed: int, tls: TlsReport | None) -> Iterator[Comparison]:
-    """Compare the bytes of the server's first messages with its OpenSSL's report, or its chain.
+    """Compare the bytes of the server's first messages with what its OpenSSL reports.
 
-    observed: on the wire. tls: as server.py reports it; None of another server.
+    Another server than server.py reports nothing: its bytes follow from the requested chain.
+    observed: the bytes on the wire. tls: what server.py reports, else None.
     """
     if tls is not None:
         reported = sum(tls["flight"])
@@ -101,6 +104,6 @@ def compare_flight(setting: Setting, observed: int, tls: TlsReport | None) -> It
 
 
 def _version(library: str) -> tuple[int, ...]:
-    """(3, 5) of "OpenSSL 3.5.7 9 Jun 2026"; () of another library."""
+    """The version of an OpenSSL: (3, 5) for "OpenSSL 3.5.7 9 Jun 2026"; () for another library."""
     match = re.match(r"OpenSSL (\d+)\.(\d+)", library)
     return tuple(map(int, match.groups())) if match else ()

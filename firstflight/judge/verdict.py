@@ -1,4 +1,4 @@
-"""The record of a trial with its verdict, whether it was measured, failed or was skipped."""
+"""Makes the record of a trial with its verdict. The trial was measured, failed, or was skipped."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from firstflight.runs.results.records import SKIPPED, Record
 from firstflight.testbed.messages import Observation, started_at
 
 R = TypeVar("R", bound=Record)
-NAMED = 3  # examples in one reason
+NAMED = 3  # examples that a verdict's reason has at most
 _MOST_CHARACTERS = 100  # of an example
 
 
 def examples(found: Sequence[str]) -> str:
-    """The first few of what was found, in brackets; "" for none."""
+    """The first few of what was found, in brackets; "" where nothing was."""
     if not found:
         return ""
     shown = [words[:_MOST_CHARACTERS] for words in found[:NAMED]]
@@ -31,7 +31,7 @@ def is_whole(record: Record) -> bool:
 
 
 def skipped_record(kind: type[R], trial: Any, observation: Observation) -> R | None:
-    """The record of a trial that the machine cannot measure; None where it could."""
+    """The record of a trial that the machine cannot measure; None if it was measured."""
     if not observation.get("skipped"):
         return None
     return kind(trial, True, verdict=SKIPPED, verdict_reason=observation["skipped"],
@@ -40,10 +40,11 @@ def skipped_record(kind: type[R], trial: Any, observation: Observation) -> R | N
 
 def judged_record(kind: type[R], trial: Any, observation: Observation, failure: str,
                   judge: Callable[[], R]) -> R:
-    """The record of a trial, measured, failed or skipped. kind: its class.
+    """The record of a trial, whether it was measured, failed or was skipped.
 
-    failure: why the transfer failed; "" where it did not. judge: returns the record with its
-    verdict; where it raises FirstFlightError, the trial has failed for that reason.
+    kind: the class of the record. failure: why the transfer failed; "" if it did not. judge:
+    returns the record with its verdict; if it raises FirstFlightError, the trial has failed for
+    that reason.
     """
     skipped = skipped_record(kind, trial, observation)
     if skipped is not None:

@@ -1,8 +1,9 @@
 """Claims in scenario files: what a source says of a figure, in words that can be tested.
 
-A [[claim]] compares two settings or windows of its figure (`compares`, the base first) by a metric,
-at all places or at some (`where`), and says what it expects of the second beside the first. A
-workload gives these names their meaning; the figure's kind says which words a claim may expect.
+A [[claim]] compares two settings or windows of its figure (`compares`, the base first) by a metric.
+It does so at all places or at some (`where`), and says what it expects of the second compared with
+the first. A workload gives these names their meaning. The figure's kind says which words a claim
+may expect.
 """
 
 from __future__ import annotations
@@ -22,31 +23,29 @@ AT_MOST, MORE_WHERE = "at_most", "more_where"
 
 
 class Expectation(NamedTuple):
-    """What a claim with one word of `expects` has besides.
+    """What a claim has to have, or may have, with one word of `expects`."""
 
-    least, most: how many it compares. takes, needs: whether it may have, and has to have, a
-    published number.
-    """
-
-    least: int
-    most: int | None
-    takes: bool = False
-    needs: bool = False
+    least: int  # items that it compares
+    most: int | None  # items that it compares; None for any number
+    takes: bool = False  # whether it may have a published number
+    needs: bool = False  # whether it has to have a published number
 
 
 EXPECTATIONS = {
-    # Of the second, beside the first; published: by how much, in percent of the first (of a rate:
-    # in points). Alike: apart by no more than `within`, in the metric's unit.
+    # The second is less, or more, than the first. published: by how much, in percent of the first;
+    # a rate has percentage points.
     LESS: Expectation(2, 2, takes=True),
     MORE: Expectation(2, 2, takes=True),
+    # The two differ by no more than `within`, in the metric's unit.
     ALIKE: Expectation(2, 2),
-    # One of these has the most of all; or the most is as published.
+    # One of the compared items has the most of all; or the most is as published.
     MOST: Expectation(0, None, takes=True),
-    # The one alone is as published.
+    # The only item is as published.
     IS: Expectation(1, 1, takes=True, needs=True),
-    # Of each trial of the figure: its metric is at most its value in a column; its metric is more
-    # than the least where the second column is more than the first, and nowhere else.
+    # The metric of each trial is at most its value in a column.
     AT_MOST: Expectation(1, 1),
+    # The metric of a trial is more than the least one where its second column is more than its
+    # first, and nowhere else.
     MORE_WHERE: Expectation(2, 2)}
 
 
@@ -74,12 +73,13 @@ class Claim:
     why: str = ""
 
     def check(self, where: str) -> None:
-        """Check that it has what its word of `expects` needs. Raises UsageError."""
+        """Check that the claim has what its word of `expects` needs. Raises UsageError."""
         expectation, said = EXPECTATIONS[self.expects], f'expects = "{self.expects}"'
         least, most = expectation.least, expectation.most
-        if len(self.compares) < least or most is not None and len(self.compares) > most:
-            first = ", the base first" if least > 1 else ""
-            raise UsageError(f"{where}: compares: {said} has {least} of them{first}")
+        has_too_many = most is not None and len(self.compares) > most
+        if len(self.compares) < least or has_too_many:
+            order = ", the base first" if least > 1 else ""
+            raise UsageError(f"{where}: compares: {said} has {least} of them{order}")
 
         if self.published is not None and not expectation.takes:
             taking = [word for word, other in EXPECTATIONS.items() if other.takes]
@@ -102,9 +102,13 @@ M = TypeVar("M")
 
 def read_claims(kind: type[C], raw: Mapping[str, object], figures: Iterable[Figure], where: str
                 ) -> dict[str, C]:
-    """Read the [[claim]]s on these figures, by their places in messages. Raises UsageError."""
-    claims = {schema.place_of(where, "claim", claim.says): claim
-              for claim in schema.read_tables(kind, raw, "claim", where, called="says")}
+    """Read the [[claim]]s on these figures. Raises UsageError.
+
+    Each has as its key the place in the file by which messages name it.
+    """
+    claims = {}
+    for claim in schema.read_tables(kind, raw, "claim", where, called="says"):
+        claims[schema.place_of(where, "claim", claim.says)] = claim
     names = [figure.name for figure in figures]
     for place, claim in claims.items():
         schema.one_of(claim.figure, names, f"{place}: figure")
@@ -113,8 +117,9 @@ def read_claims(kind: type[C], raw: Mapping[str, object], figures: Iterable[Figu
 
 def check_expects(claim: Claim, figure: F, kinds: Mapping[str, FigureKind[M, F]], where: str
                   ) -> None:
-    """Check that such a figure is tested for what the claim expects. Raises UsageError."""
-    tested = kinds[figure.kind].expects
-    if claim.expects not in tested:
+    """Check that figures of this kind can be tested for what the claim expects. Raises UsageError.
+    """
+    testable = kinds[figure.kind].expects
+    if claim.expects not in testable:
         raise UsageError(f'{where}: expects: of a figure of kind "{figure.kind}" a claim expects'
-                         f" {', '.join(tested) or 'nothing'}, not {claim.expects!r}")
+                         f" {', '.join(testable) or 'nothing'}, not {claim.expects!r}")

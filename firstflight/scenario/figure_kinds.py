@@ -1,8 +1,8 @@
 """The kinds of figures: what a [[figure]] of each has in its file.
 
-A workload has one table of its kinds, by the words of the key `kind`. The function that makes a
-kind stands in a table with the same words, beside these functions (figures.making): who reads a
-scenario, or expands it into trials, imports nothing that judges or draws.
+A workload has one table of its kinds, by the words of the key `kind`. The functions that make the
+figures stand in another table with the same words (figures.making). So reading a scenario, or
+expanding it into trials, imports nothing that judges or draws.
 """
 
 from __future__ import annotations
@@ -43,19 +43,18 @@ F = TypeVar("F", bound=Figure)
 
 @dataclass(frozen=True)
 class FigureKind(Generic[M, F]):
-    """What a figure of one kind has to have.
+    """What a figure of one kind has to have."""
 
-    check(measured, figure, where): raises UsageError where the figure does not fit what is
-    measured: a scenario, or its sweeps.
-    by: the only quantity that it takes, ANY, or "" where it needs none. has_down: whether it takes
-    a second quantity. windows: the least and the most of them that it compares. expects: what
-    claims on it may expect (scenario.claims).
-    """
-
+    # check(measured, figure, where) raises UsageError where the figure does not fit what is
+    # measured: a scenario, or its sweeps.
     check: Callable[[M, F, str], None]
+    # The only quantity that its key `by` may have; ANY for any, "" where it needs none.
     by: str = ""
+    # Whether it takes a second quantity, by its key `down`.
     has_down: bool = False
+    # The least and the most windows that it compares; None for any number.
     windows: tuple[int, int | None] = (0, None)
+    # What claims on it may expect (scenario.claims).
     expects: tuple[str, ...] = ()
 
 
@@ -75,7 +74,7 @@ def check_keys(figure: F, kinds: Mapping[str, FigureKind[M, F]], where: str) -> 
 
     least, most = kind.windows
     count = len(figure.windows)
-    if count < least or most is not None and count > most:
+    if count < least or (most is not None and count > most):
         raise UsageError(f'{where}: windows: a figure of kind "{figure.kind}" compares'
                          f" {_allowed(least, most)}")
 
@@ -86,4 +85,5 @@ def _allowed(least: int, most: int | None) -> str:
         return "all that are measured, and names none"
     if most is None:
         return f"at least {least}, the baseline first"
-    return f"{least if least == most else f'{least} to {most}'}, the baseline first"
+    count = f"{least}" if least == most else f"{least} to {most}"
+    return f"{count}, the baseline first"

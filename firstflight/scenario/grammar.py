@@ -1,7 +1,7 @@
-"""What scenarios of every kind have: sweeps, figures of what these measure, and claims on figures.
+"""What scenarios of every kind have: sweeps, figures of what sweeps measure, claims on figures.
 
-A kind adds its own fields to each of the three. In a file they are tables: [[sweep]]s with their
-[defaults], [[figure]]s and [[claim]]s.
+A kind adds fields of its own to sweeps, figures and claims. In a file these are tables: [[sweep]]s
+with their [defaults], [[figure]]s and [[claim]]s.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from firstflight.runs.schema import key
 from firstflight.scenario.claims import Claim, check_expects, read_claims
 from firstflight.scenario.figure_kinds import Figure, FigureKind, check_keys
 
-# Names that a figure must not have, and what has them.
+# Names that a figure must not have, and what has such a name already.
 TAKEN = {ON_THE_WIRE: "drawing of kept captures"}
 
 T = TypeVar("T")
@@ -31,14 +31,12 @@ Tr = TypeVar("Tr", bound=AnyTrial)
 
 @dataclass(frozen=True, kw_only=True)
 class Sweep(ABC, Generic[Tr]):
-    """Lists of values that are measured in every combination.
+    """Lists of values that are measured in every combination."""
 
-    LISTS: the fields that are such lists; the first one varies slowest. TOGETHER: fields that hold
-    rows, each with the names of the lists that a row has values of. A field that has rows replaces
-    these lists. Rows vary slower than lists.
-    """
-
+    # The fields that are such lists; the first one varies slowest.
     LISTS: ClassVar[tuple[str, ...]] = ()
+    # Fields that may have rows of values. Each has the names of the lists to which the values of a
+    # row belong. A field that has rows replaces its lists. Rows vary slower than lists.
     TOGETHER: ClassVar[Mapping[str, tuple[str, ...]]] = {}
     name: str = key(reader=schema.file_name)
 
@@ -58,29 +56,34 @@ class Sweep(ABC, Generic[Tr]):
 
     def combinations(self) -> Iterator[dict[str, Any]]:
         """Yield each combination: a value of each of LISTS, by its name."""
-        rows = [[dict(zip(names, row)) for row in getattr(self, together)]
-                for together, names in self._in_rows().items()]
-        lists = self._apart()
-        for row in product(*rows):
-            given = dict(chain.from_iterable(values.items() for values in row))
+        rows_by_field = []
+        for field, names in self._fields_with_rows().items():
+            rows_by_field.append([dict(zip(names, row)) for row in getattr(self, field)])
+
+        lists = self._lists_without_rows()
+        for rows in product(*rows_by_field):
+            given = dict(chain.from_iterable(row.items() for row in rows))
             for combination in product(*lists.values()):
                 yield {**given, **dict(zip(lists, combination))}
 
     def combination_count(self, lengths: Mapping[str, int] | None = None) -> int:
-        """The number of combinations. lengths: of some lists, in place of their own lengths."""
-        every = {**{name: len(getattr(self, name)) for name in self._in_rows()},
-                 **{name: len(values) for name, values in self._apart().items()}}
-        return math.prod({**every, **{name: length for name, length in (lengths or {}).items()
-                                      if name in every}}.values())
+        """The number of combinations. lengths: of some lists, instead of their own lengths."""
+        counts = {name: len(getattr(self, name)) for name in self._fields_with_rows()}
+        for name, values in self._lists_without_rows().items():
+            counts[name] = len(values)
+        for name, length in (lengths or {}).items():
+            if name in counts:
+                counts[name] = length
+        return math.prod(counts.values())
 
-    def _in_rows(self) -> dict[str, tuple[str, ...]]:
-        """The fields of TOGETHER that have rows, each with its lists."""
-        return {name: names for name, names in self.TOGETHER.items() if getattr(self, name)}
+    def _fields_with_rows(self) -> dict[str, tuple[str, ...]]:
+        """The fields of TOGETHER that have rows, each with the names of its lists."""
+        return {field: names for field, names in self.TOGETHER.items() if getattr(self, field)}
 
-    def _apart(self) -> dict[str, Sequence[Any]]:
+    def _lists_without_rows(self) -> dict[str, Sequence[Any]]:
         """The lists of which no row has a value, by name."""
-        together = {name for names in self._in_rows().values() for name in names}
-        return {name: values for name, values in self.by_name.items() if name not in together}
+        in_rows = {*chain.from_iterable(self._fields_with_rows().values())}
+        return {name: values for name, values in self.by_name.items() if name not in in_rows}
 
 
 C = TypeVar("C", bound=Claim)
@@ -90,7 +93,7 @@ S = TypeVar("S", bound=Sweep[Any])
 
 @dataclass(frozen=True)
 class Scenario(Generic[S, F, C]):
-    """What is measured (sweeps), and the figures and claims that are built from it."""
+    """What is measured: sweeps, and the figures and claims that are built from them."""
 
     head: Head
     sweeps: tuple[S, ...]
@@ -117,22 +120,24 @@ def trials_of(sweeps: Iterable[Sweep[Tr]], scenario: str, seed: int) -> list[Tr]
 
 @dataclass(frozen=True)
 class Tables(Generic[S, F, C]):
-    """The tables of a kind of scenario: what reads a sweep, a figure and a claim.
+    """How the file of a kind of scenario is read."""
 
-    others: names of the tables that the kind has besides these and the head. link: reads them, and
-    returns what gives a sweep what it names in them, or raises UsageError. kinds: of the figures.
-    check_claim: raises UsageError where a claim names something that is not measured. without: keys
-    of a sweep that have no default. table: the name of a sweep's table.
-    """
-
+    # The classes of its sweeps, figures and claims.
     sweep: type[S]
     figure: type[F]
     claim: type[C]
+    # The kinds of its figures, by their words.
     kinds: Mapping[str, FigureKind[Sequence[S], F]]
+    # The names of its tables besides those of sweeps, figures and claims, and the head.
     others: tuple[str, ...]
+    # Reads those other tables. Returns a function of a sweep and its place in messages, which gives
+    # the sweep what it names in these tables, or raises UsageError.
     link: Callable[[ScenarioFile], Callable[[S, str], S]]
+    # Raises UsageError where a claim names something that is not measured.
     check_claim: Callable[[C, F, Sequence[S], str], None] = lambda *_: None
+    # The keys of a sweep that [defaults] cannot have.
     without: Collection[str] = ("name",)
+    # The name of a sweep's table.
     table: str = "sweep"
 
     def read(self, file: ScenarioFile) -> Scenario[S, F, C]:
@@ -140,10 +145,11 @@ class Tables(Generic[S, F, C]):
         raw, where = file.raw, file.where
         schema.known_keys(raw, (*HEAD_KEYS, "defaults", *self.others, self.table, "figure"),
                           where)
-        linked = self.link(file)
+        link_sweep = self.link(file)
         defaults = read_defaults(self.sweep, raw, where, self.without)
-        sweeps = tuple(linked(sweep, schema.place_of(where, self.table, sweep.name)) for sweep in
-                       schema.read_tables(self.sweep, raw, self.table, where, defaults=defaults))
+        sweeps = []
+        for sweep in schema.read_tables(self.sweep, raw, self.table, where, defaults=defaults):
+            sweeps.append(link_sweep(sweep, schema.place_of(where, self.table, sweep.name)))
         if not sweeps:
             raise UsageError(f"{where}: has no [[{self.table}]], so nothing to measure")
 
@@ -157,7 +163,8 @@ class Tables(Generic[S, F, C]):
             figure = by_name[stated.figure]
             check_expects(stated, figure, self.kinds, place)
             self.check_claim(stated, figure, sweeps, place)
-        return Scenario(file.head(), sweeps, tuple(by_name.values()), tuple(claims.values()))
+        return Scenario(file.head(), tuple(sweeps), tuple(by_name.values()),
+                        claims=tuple(claims.values()))
 
 
 def read_defaults(kind: type[object], raw: Mapping[str, object], where: str,
@@ -173,10 +180,14 @@ def read_defaults(kind: type[object], raw: Mapping[str, object], where: str,
 
 
 def read_figures(kind: type[F], raw: Mapping[str, object], where: str) -> dict[str, F]:
-    """Read the [[figure]]s, by their places as messages name them. Raises UsageError."""
-    figures = {schema.place_of(where, "figure", figure.name): figure
-               for figure in schema.read_tables(kind, raw, "figure", where)}
-    for place, figure in figures.items():
-        if what := TAKEN.get(figure.name):
-            raise UsageError(f"{place}: name: the {what} has this name: choose another one")
+    """Read the [[figure]]s. Raises UsageError.
+
+    Each has as its key the place in the file by which messages name it.
+    """
+    figures = {}
+    for figure in schema.read_tables(kind, raw, "figure", where):
+        place = schema.place_of(where, "figure", figure.name)
+        if owner := TAKEN.get(figure.name):
+            raise UsageError(f"{place}: name: the {owner} has this name: choose another one")
+        figures[place] = figure
     return figures

@@ -1,4 +1,4 @@
-"""Reads published numbers from paper/*.csv: comment lines with the source, a header, rows."""
+"""Reads published numbers from paper/*.csv: comments with the source, then a header and rows."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ class PublishedFetch:
 
 
 def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Published]:
-    """The bars of a figure, by label. panel: one of several that a file has.
+    """The bars of a figure, by label. panel: the panel that is read of a file with several.
 
-    The paper labels a bar by its upper end; the label is in the first column other than `panel`.
-    Percentages are as the file has them. A file of improvements has the columns absolute_ms and
-    percent. A file of times has total_ms or, as the paper's Figure 2, avg_tcp_latency_ms. Raises
-    UsageError.
+    The label of a bar is in the first column other than `panel`; the paper labels a bar by its
+    upper end. Percentages are as the file has them. A file of improvements has the columns
+    absolute_ms and percent. A file of times has total_ms, or avg_tcp_latency_ms as the paper's
+    Figure 2. Raises UsageError.
     """
     header = _header(path_of(file, folder))
     time = "avg_tcp_latency_ms" if "avg_tcp_latency_ms" in header else "total_ms"
@@ -61,22 +61,24 @@ def buckets(file: str, panel: str = "", folder: Path = PAPER) -> dict[str, Publi
 
 
 def levels(file: str, folder: Path = PAPER) -> dict[tuple[str, str], float]:
-    """The values of a file with the columns panel, bucket and level, by panel and bucket.
+    """The levels in a file with the columns panel, bucket and level, by panel and bucket.
 
     Raises UsageError.
     """
-    return {(row["panel"], row["bucket"]): number(row, "level", file)
-            for row in rows(path_of(file, folder), ("panel", "bucket", "level"))}
+    read = rows(path_of(file, folder), ("panel", "bucket", "level"))
+    return {(row["panel"], row["bucket"]): number(row, "level", file) for row in read}
 
 
 def fetches(file: str, folder: Path = PAPER) -> list[PublishedFetch]:
-    """Published raw measurements, in the order of the file. Raises UsageError."""
+    """The published raw measurements of a file, in its order. Raises UsageError."""
     columns = ("initcwnd", "rtt_ms", "bandwidth_kbps", "total_s")
-    return [PublishedFetch(initcwnd=int(number(row, "initcwnd", file)),
-                           rtt_ms=number(row, "rtt_ms", file),
-                           bandwidth_kbps=number(row, "bandwidth_kbps", file),
-                           total_ms=round(number(row, "total_s", file) * 1000, 6))
-            for row in rows(path_of(file, folder), columns)]
+    read = []
+    for row in rows(path_of(file, folder), columns):
+        read.append(PublishedFetch(
+            initcwnd=int(number(row, "initcwnd", file)), rtt_ms=number(row, "rtt_ms", file),
+            bandwidth_kbps=number(row, "bandwidth_kbps", file),
+            total_ms=round(number(row, "total_s", file) * 1000, 6)))
+    return read
 
 
 def shares(by: str) -> dict[str, Published]:
@@ -107,7 +109,7 @@ def rows(path: Path, columns: Sequence[str]) -> list[dict[str, str]]:
 
 
 def path_of(file: str, folder: Path = PAPER) -> Path:
-    """The path of a file in the folder, by a name from a scenario. Raises UsageError."""
+    """The path of a file in the folder. file: its name, from a scenario. Raises UsageError."""
     try:
         return places.inside(folder, file)
     except FirstFlightError as error:
@@ -115,11 +117,13 @@ def path_of(file: str, folder: Path = PAPER) -> Path:
 
 
 def _header(path: Path) -> Sequence[str]:
+    """The names of a file's columns. Raises UsageError."""
     lines = (line for line in _lines(path) if not line.startswith("#"))
     return csv.DictReader(lines).fieldnames or ()
 
 
 def _lines(path: Path) -> list[str]:
+    """The lines of a file, with their ends. Raises UsageError."""
     try:
         return reading.content(path).decode("utf-8").splitlines(keepends=True)
     except (OSError, UnicodeDecodeError) as error:
@@ -128,6 +132,7 @@ def _lines(path: Path) -> list[str]:
 
 
 def _check_columns(file: str, header: Sequence[str], columns: Sequence[str]) -> None:
+    """Refuse a file whose header lacks one of the columns. Raises UsageError."""
     missing = [column for column in columns if column not in header]
     if missing:
         raise UsageError(f"paper/{file}: has no column {', '.join(missing)}")

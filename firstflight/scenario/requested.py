@@ -1,6 +1,6 @@
-"""What the command line requests of a scenario: its values in place of the file's, and the trials.
+"""Puts the command line's values in place of those of a scenario's file, and makes the trials.
 
-Each workload says which flags it takes (Taken); a sweep replaces its own lists (SettingSweep).
+Each workload says which flags it takes (Taken). A sweep replaces its lists (SettingSweep).
 """
 
 from __future__ import annotations
@@ -22,43 +22,44 @@ Sc = TypeVar("Sc", bound=grammar.Scenario[Any, Any, Any])
 
 @dataclass(frozen=True)
 class Taken:
-    """The flags that a kind of scenario takes.
+    """The flags that a kind of scenario takes."""
 
-    kind: its name in files. trials: what its trials are called. names: of the parameters, and of
-    other flags, as in Overrides.given. reasons: why not another flag, by its name or its
-    parameter's subject; otherwise: why not any other, "" for no reason. of_one_value: names that
-    take one value; why_one: the reason. table: the name of a sweep's table in messages, "" for
-    the scenario's name alone.
-    """
-
+    # The name of the kind in files.
     kind: str
+    # What its trials are called.
     trials: str
+    # The flags that it takes, by the names that Overrides.given has.
     names: Collection[str]
+    # Why it does not take another flag, by the flag's name or the subject of its parameter.
     reasons: Mapping[str, str] = field(default_factory=dict)
+    # Why it takes none of the flags without such a reason; "" if nothing is to be said.
     otherwise: str = ""
+    # The flags that take only one value, and the reason.
     of_one_value: Collection[str] = ()
     why_one: str = ""
+    # The name of a sweep's table in messages; "" if they name only the scenario.
     table: str = "sweep"
 
     def refuse_others(self, scenario: str, overrides: Overrides) -> None:
-        """Raises UsageError where a flag means nothing to such a scenario, with the reason."""
+        """Refuse flags that mean nothing to such a scenario. Raises UsageError with the reason."""
         for name, flag in overrides.given.items():
             if name in self.names:
                 continue
             subject = PARAMETERS[name].subject if name in PARAMETERS else name
             why = self.reasons.get(name) or self.reasons.get(subject, self.otherwise)
+            reason = f": {why}" if why else ""
             raise UsageError(f"{scenario}: {flag} does not go with a scenario of kind"
-                             f' "{self.kind}"{f": {why}" if why else ""}')
+                             f' "{self.kind}"{reason}')
 
     def refuse_several(self, lists: Lists) -> None:
-        """Raises UsageError where a flag has several values and takes one."""
+        """Refuse several values of a flag that takes only one. Raises UsageError."""
         for name in self.of_one_value:
             if len(lists.get(name, ())) > 1:
                 raise UsageError(f'{FLAGS[name].flag}: a scenario of kind "{self.kind}" takes one'
                                  f" value: {self.why_one}")
 
     def place(self, scenario: str, sweep: str) -> str:
-        """How messages name a sweep of a scenario."""
+        """The words by which messages name a sweep of a scenario."""
         return schema.place_of(scenario, self.table, sweep) if self.table else scenario
 
 
@@ -66,8 +67,8 @@ def apply(scenario: Sc, overrides: Overrides, taken: Taken, lists: Lists | None 
           **fields: object) -> Sc:
     """The scenario with the overrides in its sweeps. Raises UsageError.
 
-    lists: in place of those of the overrides, where a workload has more. fields: further ones of
-    each sweep.
+    lists: the values by name, if a workload has more of them than the overrides. fields: further
+    fields that are replaced in each sweep.
     """
     taken.refuse_others(scenario.name, overrides)
     lists = overrides.checked() if lists is None else lists

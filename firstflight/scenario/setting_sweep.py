@@ -1,7 +1,7 @@
 """The sweep of a setting: lists of values of its parameters, measured in every combination.
 
-Each workload has a sweep of this kind. It says which parameters it has lists of, adds lists of its
-own, and makes a trial of each combination.
+Each workload has a class of such sweeps. The class says which parameters its sweeps have lists of,
+adds further lists, and makes a trial of each combination.
 """
 
 from __future__ import annotations
@@ -32,14 +32,17 @@ LEAST_CAKE_PACKETS = 2
 
 
 def rows_of(*names: str) -> schema.Reader:
-    """A reader of rows that have one value for each of these quantities; repeated rows go."""
-    def read(value: object, where: str) -> tuple[tuple[Any, ...], ...]:
-        if not isinstance(value, list) or not value or not all(
-                isinstance(row, list) and len(row) == len(names) for row in value):
+    """A reader of rows that have one value for each of these quantities. Repeated rows are dropped.
+    """
+    def read_row(row: object, where: str) -> tuple[Any, ...]:
+        if not isinstance(row, list) or len(row) != len(names):
             raise UsageError(f"{where} has to be a list of [{', '.join(names)}]")
-        return tuple(dict.fromkeys(
-            tuple(schema.number(name)(part, where) for name, part in zip(names, row))
-            for row in value))
+        return tuple(schema.number(name)(value, where) for name, value in zip(names, row))
+
+    def read(value: object, where: str) -> tuple[tuple[Any, ...], ...]:
+        if not isinstance(value, list) or not value:
+            raise UsageError(f"{where} has to be a list of [{', '.join(names)}]")
+        return tuple(dict.fromkeys(read_row(row, where) for row in value))
     return read
 
 
@@ -57,16 +60,18 @@ def lists_of(names: Sequence[str]) -> Any:
 
 def queue_of(length: str, rtt_ms: float, bandwidth_kbps: float) -> dict[str, Any]:
     """The fields of a trial for a queue's length. Raises UsageError where it is too long."""
-    return {"queue_packets": packets_of(length, rtt_ms, bandwidth_kbps),
-            **({} if length.isdigit() else {"queue_from": length})}
+    packets = packets_of(length, rtt_ms, bandwidth_kbps)
+    if length.isdigit():
+        return {"queue_packets": packets}
+    return {"queue_packets": packets, "queue_from": length}
 
 
 def refuse_empty_cake(qdisc: str, queue: str, where: str) -> None:
-    """Raises UsageError where cake's queue is one packet long, as requested in packets.
+    """Refuse cake with a queue of one packet. Raises UsageError.
 
-    Its length is that of the memory of so many full packets, and the kernel's bookkeeping counts as
-    well (skb->truesize). A length in ms or BDP may be that short in one cell of a grid: its trials
-    fail.
+    cake is limited to the memory of so many full packets, of which the kernel's bookkeeping takes a
+    part (skb->truesize). A queue that was requested in ms or BDP is not refused: it may be that
+    short in only one cell of a grid, whose trials then fail.
     """
     if qdisc == "cake" and queue.isdigit() and int(queue) < LEAST_CAKE_PACKETS:
         raise UsageError(f"{where}: cake lets nothing through a queue of {queue} packet (--queue,"
@@ -75,7 +80,7 @@ def refuse_empty_cake(qdisc: str, queue: str, where: str) -> None:
 
 
 def refuse_cut_jitter(jitter_ms: float, rtt_ms: float, where: str) -> None:
-    """Raises UsageError where a jitter is longer than the delay of one way."""
+    """Refuse a jitter that is longer than the delay of one way. Raises UsageError."""
     if jitter_ms > rtt_ms / 2:
         raise UsageError(f"{where}: a jitter of {plain(jitter_ms)} ms (--jitter) is more than"
                          f" the delay of one way, {plain(rtt_ms / 2)} ms at an RTT of"
@@ -84,7 +89,10 @@ def refuse_cut_jitter(jitter_ms: float, rtt_ms: float, where: str) -> None:
 
 
 def draws_at_random(values: Mapping[str, Any]) -> bool:
-    """Whether a cell's network loses or delays packets at random. values: by name."""
+    """Whether a cell's network loses or delays packets at random.
+
+    values: of the cell's parameters, by name.
+    """
     return any(values[name] for name in RANDOM)
 
 
@@ -113,23 +121,32 @@ class SettingSweep(grammar.Sweep[Tr]):
     repeat_with_drops: int | None = key(None, quantity="repeat")
 
     def __post_init__(self) -> None:
-        given = {**{name: PARAMETERS[name].quantity.defaults for name in self.NAMES
-                    if not (PARAMETERS[name].required or PARAMETERS[name].follows)}, **self.lists}
+        """Add the lists that the file does not have: defaults, and the values of rows."""
+        lists: dict[str, tuple[Any, ...]] = {}
+        for name in self.NAMES:
+            row = PARAMETERS[name]
+            if not row.required and not row.follows:
+                lists[name] = row.quantity.defaults
+        lists.update(self.lists)
+
         for together, names in self.TOGETHER.items():
             if names != NETWORK:
-                given |= {name: tuple(dict.fromkeys(values))
-                          for name, values in zip(names, zip(*getattr(self, together)))}
-        given = self.with_followers(given)
-        object.__setattr__(self, "lists", {name: given[name] for name in self.NAMES
-                                           if name in given})
+                for name, values in zip(names, zip(*getattr(self, together))):
+                    lists[name] = tuple(dict.fromkeys(values))
+        lists = self.with_followers(lists)
+        ordered = {name: lists[name] for name in self.NAMES if name in lists}
+        object.__setattr__(self, "lists", ordered)
 
     def with_followers(self, lists: dict[str, tuple[Any, ...]]) -> dict[str, tuple[Any, ...]]:
-        """The lists with those whose default follows from others. self.lists: as the file has them.
+        """The lists, and those whose default follows from the values of other lists.
+
+        self.lists still has only the lists of the file.
         """
         return {"uplink_kbps": (None,), **lists}
 
     def check(self, where: str) -> None:
-        """Check that no list is missing, and no network given twice. Raises UsageError."""
+        """Check that no list is missing, and that networks are given in one way. Raises UsageError.
+        """
         if self.pairs and not self.lists.keys().isdisjoint(NETWORK):
             raise UsageError(f"{where}: has pairs, so it cannot have rtt_ms or bandwidth_kbps")
         self.check_given(where, without=NETWORK if self.pairs else ())
@@ -171,11 +188,12 @@ class SettingSweep(grammar.Sweep[Tr]):
 
     @property
     def count(self) -> int:
-        lossless = 0 if self.is_random else self.combination_count(
-            {name: self.lists[name].count(0) for name in RANDOM})
-        return self.window_count * (
-            lossless * self.repeat
-            + (self.combination_count() - lossless) * (self.repeat_with_loss or self.repeat))
+        certain = 0  # combinations that chance does not affect
+        if not self.is_random:
+            certain = self.combination_count({name: self.lists[name].count(0) for name in RANDOM})
+        random = self.combination_count() - certain
+        repeats = certain * self.repeat + random * (self.repeat_with_loss or self.repeat)
+        return self.window_count * repeats
 
     @property
     def window_count(self) -> int:
@@ -188,7 +206,10 @@ class SettingSweep(grammar.Sweep[Tr]):
         return False
 
     def repeats(self, values: Mapping[str, Any]) -> int:
-        """How often a cell is measured, before its first trial is known. values: by name."""
+        """How often a cell is measured, as far as that is known before its first trial.
+
+        values: of the cell's parameters, by name.
+        """
         is_drawn = self.is_random or draws_at_random(values)
         return self.repeat_with_loss or self.repeat if is_drawn else self.repeat
 
@@ -207,21 +228,28 @@ class SettingSweep(grammar.Sweep[Tr]):
         return replace(self, lists={**self.lists, **lists})
 
     def overridden(self: Sw, lists: Lists, where: str = "") -> Sw:
-        """The sweep with some lists replaced, by name; "initcwnd" replaces the windows.
+        """The sweep with some lists replaced.
 
-        Lists of its own (LISTS) may be among them. where: the sweep, for messages.
-        Rows that have values of these lists go. Pairs then become every RTT with every bandwidth.
+        lists: the values by name. They may be lists of parameters, "initcwnd" for the windows, and
+        lists that the class adds (LISTS). where: the place of the sweep, for messages. Rows with
+        values of a replaced list are dropped. Dropped pairs become every RTT with every bandwidth.
         """
-        own = {name: values for name, values in lists.items() if name in self.LISTS}
-        given = {**self.lists, **{name: values for name, values in lists.items()
-                                  if name not in own}}
+        added_by_class, given = {}, dict(self.lists)
+        for name, values in lists.items():
+            if name in self.LISTS:
+                added_by_class[name] = values
+            else:
+                given[name] = values
         initcwnd = given.pop("initcwnd", self.initcwnd)
-        rows = {together: getattr(self, together) if lists.keys().isdisjoint(names) else ()
-                for together, names in self.TOGETHER.items()}
+
+        rows = {}
+        for together, names in self.TOGETHER.items():
+            is_kept = lists.keys().isdisjoint(names)
+            rows[together] = getattr(self, together) if is_kept else ()
         if self.pairs and not rows["pairs"]:
             rtts_ms, bandwidths_kbps = (tuple(dict.fromkeys(values)) for values in zip(*self.pairs))
             given = {"rtt_ms": rtts_ms, "bandwidth_kbps": bandwidths_kbps, **given}
-        return replace(self, lists=given, initcwnd=initcwnd, **rows, **own)
+        return replace(self, lists=given, initcwnd=initcwnd, **rows, **added_by_class)
 
 
 Sw = TypeVar("Sw", bound=SettingSweep[Any])

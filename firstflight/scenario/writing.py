@@ -11,7 +11,7 @@ from firstflight.runs import schema
 from firstflight.runs.scenario_file import Head
 from firstflight.scenario.setting_sweep import SettingSweep
 
-# Comments behind the keys of a sweep.
+# Comments after the keys of a sweep.
 COMMENTS = {
     **{row.key: f"{row.quantity.flag_help}: {row.quantity.range}" for row in PARAMETERS.values()},
     "repeat": "times that every setting is measured",
@@ -20,9 +20,9 @@ COMMENTS = {
 
 
 def head(of: Head, others: Mapping[str, Any]) -> list[str]:
-    """The lines before the tables, beginning with the claim, and [sysctls].
+    """The lines of a file before its tables: the claim as a comment, the keys, and [sysctls].
 
-    others: further keys, of the kind.
+    others: further keys, which the kind of scenario adds.
     """
     lines = [f"# {of.claim}", "", *table("", {**schema.values_of(of), **others})]
     if of.sysctls:
@@ -32,10 +32,16 @@ def head(of: Head, others: Mapping[str, Any]) -> list[str]:
 
 def table(heading: str, values: Mapping[str, Any], comments: Mapping[str, str] | None = None
           ) -> list[str]:
-    """The lines of a table, and an empty line. comments: behind keys, by key."""
-    behind = {key: f"  # {comment}" for key, comment in (comments or {}).items() if comment}
-    lines = [f"{key} = {format_toml(value)}{behind.get(key, '')}" for key, value in values.items()]
-    return [*filter(None, [heading]), *lines, ""]
+    """The lines of a table, and an empty line.
+
+    heading: such as "[[sweep]]"; "" for none. comments: those that stand after keys, by key.
+    """
+    lines = [heading] if heading else []
+    for key, value in values.items():
+        comment = (comments or {}).get(key)
+        end = f"  # {comment}" if comment else ""
+        lines.append(f"{key} = {format_toml(value)}{end}")
+    return [*lines, ""]
 
 
 def sweep_values(sweep: SettingSweep[Any], with_flags: bool) -> dict[str, object]:
@@ -43,9 +49,17 @@ def sweep_values(sweep: SettingSweep[Any], with_flags: bool) -> dict[str, object
 
     with_flags: keys that have a flag are written even at their default.
     """
-    unwritten = {row.key for name, row in PARAMETERS.items()
-                if not (row.required or row.follows or with_flags and row.quantity.flag)
-                and sweep.lists.get(name) == row.quantity.defaults}
-    return {key: ["same" if value is None else value for value in values]
-            if isinstance(values, tuple) else values
-            for key, values in schema.values_of(sweep).items() if key not in unwritten}
+    unwritten = set()
+    for name, row in PARAMETERS.items():
+        is_written = row.required or row.follows or (with_flags and row.quantity.flag)
+        if not is_written and sweep.lists.get(name) == row.quantity.defaults:
+            unwritten.add(row.key)
+
+    written: dict[str, object] = {}
+    for key, values in schema.values_of(sweep).items():
+        if key not in unwritten:
+            if isinstance(values, tuple):  # None is an uplink as fast as the downlink
+                written[key] = ["same" if value is None else value for value in values]
+            else:
+                written[key] = values
+    return written

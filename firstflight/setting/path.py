@@ -8,8 +8,8 @@ from firstflight.net.link import Link, Path
 from firstflight.parameters import NETWORK, PARAMETERS, default, of_subject
 
 _ROWS = of_subject(NETWORK)
-RANDOM = tuple(name for name, row in PARAMETERS.items() if row.random)
-ARP_PROBES = 3  # mcast_probes: a connection fails after so many unanswered ARP requests
+RANDOM = tuple(name for name, row in PARAMETERS.items() if row.random)  # random loss, and jitter
+ARP_PROBES = 3  # unanswered ARP requests, after which a connection fails (mcast_probes)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,18 +81,19 @@ class PathParameters(LinkParameters):
 
     @property
     def network(self) -> tuple[object, ...]:
-        """All values of the network; trials with equal ones share a network."""
+        """All values of the network. Trials with equal values share a network."""
         return tuple(getattr(self, row.field) for row in _ROWS)
 
     @property
     def path(self) -> Path:
         """The path that is installed, judged and modelled.
 
-        Half of the RTT is on each way; losses and jitter are towards the client; HTB shapes both
+        Each way has half of the RTT. Losses and jitter are towards the client. HTB shapes both
         ways.
         """
-        queue = (self.queue_packets if self.drawn_queue_packets is None
-                 else self.drawn_queue_packets)
+        queue = self.queue_packets
+        if self.drawn_queue_packets is not None:
+            queue = self.drawn_queue_packets
         return Path(
             Link(self.measured_rtt_ms / 2, self.down_kbps, queue,
                  loss_percent=self.loss_percent, loss_burst=self.loss_burst,
@@ -103,7 +104,7 @@ class PathParameters(LinkParameters):
 
     @property
     def measured_rtt_ms(self) -> float:
-        """The RTT of the path: the one drawn, where one was."""
+        """The RTT of the path: the drawn one, if one was drawn."""
         return self.rtt_ms if self.drawn_rtt_ms is None else self.drawn_rtt_ms
 
     @property

@@ -6,17 +6,18 @@ import zlib
 
 
 def seed_for(run_seed: int, number: int) -> int:
-    """A seed of 32 bits for one repeat or host of a load, by its number: for Python's generator.
+    """A seed of 32 bits for one repeat or host of a load, by its number.
 
-    It has no bits mixed, as netem's generator needs (netem_seed).
+    It is for Python's generator. netem's needs a seed whose bits are mixed (netem_seed).
     """
     return zlib.crc32(f"{run_seed} {number}".encode())
 
 
 def netem_seed(run_seed: int, number: int) -> int:
-    """A seed for one repeat or user, whose losses and jitter netem draws: the bits are mixed.
+    """A seed for one repeat or user whose losses and jitter netem draws.
 
-    Its generator begins alike with neighbouring seeds (kernel, prandom_seed_state: no warm-up). At
-    a loss rate of 2 %, 12 of the seeds 1 to 100 would lose the fifth packet, and none some others.
+    Its bits are mixed, since netem's generator begins alike with neighbouring seeds (the kernel's
+    prandom_seed_state has no warm-up). At a loss rate of 2 %, 12 of the seeds 1 to 100 would lose
+    the fifth packet, and no seed would lose some other packets.
     """
     return seed_for(run_seed, number) * 0x9E3779B1 % 2**32

@@ -1,4 +1,4 @@
-"""The server of a trial: which one, whose programs run, and the user's own server."""
+"""The server of a trial: its kind, whose programs run it, and the user's own server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from firstflight.testbed import messages
 
 BUILTIN, OWN, NGINX = "builtin", "own", "nginx"
 HTTP_1, HTTP_2 = "1.1", "2"
-HERE, NEWER = "here", "debian13"  # the programs that run: this machine's, or Debian 13's
-SIZE = "{size}"  # in a path: stands for the response's size in bytes
+HERE, NEWER = "here", "debian13"  # whose programs run: this machine's, or Debian 13's
+SIZE = "{size}"  # stands in a path for the size of the response in bytes
 
 
 @dataclass(frozen=True)
@@ -59,14 +59,20 @@ class OwnServer:
             raise UsageError(f"{where}: name: {self.name!r} is not a host name")
 
     def check_sizes(self, has_size: bool, where: str) -> None:
-        """Check that the size of its responses is given. Raises UsageError."""
+        """Check that the size of its responses is known. Raises UsageError.
+
+        has_size: whether the scenario gives the size of a response.
+        """
         if SIZE not in self.url_path and not has_size:
             raise UsageError(f"{where}: give the size of the response (response_bytes, --size),"
                              f" or put it into the path, as /{SIZE}")
 
     @property
     def text(self) -> str:
-        """The server as the text of a column, without two spaces in a row, which it cannot keep."""
+        """The server as the text of a column.
+
+        A column cannot keep two spaces in a row, so such spaces are escaped.
+        """
         known = {name: value for name, value in asdict(self).items() if value}
         return json.dumps(known).replace("  ", "\\u0020\\u0020")
 
@@ -79,15 +85,15 @@ class OwnServer:
 
 MOST_BYTES = 1 << 20  # of the text in a column
 _WORDS = untrusted.any_text(MOST_BYTES)
-_WRITTEN = untrusted.table({"command": _WORDS}, {
+_SCHEMA = untrusted.table({"command": _WORDS}, {
     **dict.fromkeys(("ready", "url_path", "ca", "name"), _WORDS),
     "folders": untrusted.items(_WORDS, 1000)})
 
 
 @lru_cache(maxsize=16)
-def parsed(text: str) -> OwnServer:
-    """The reverse of `text`. Raises ValueError."""
-    known: dict[str, Any] = untrusted.read(text.encode(), _WRITTEN, MOST_BYTES)
+def parse_own_server(text: str) -> OwnServer:
+    """The server that OwnServer.text wrote into a column. Raises ValueError."""
+    known: dict[str, Any] = untrusted.read(text.encode(), _SCHEMA, MOST_BYTES)
     known["folders"] = tuple(known.get("folders", ()))
     return OwnServer(**known)
 
@@ -109,4 +115,4 @@ class ServerParameters:
     @property
     def own(self) -> OwnServer | None:
         """The user's own server; None for the others."""
-        return parsed(self.own_server) if self.own_server else None
+        return parse_own_server(self.own_server) if self.own_server else None

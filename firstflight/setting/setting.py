@@ -1,4 +1,4 @@
-"""The setting of a trial: everything but what is done over it."""
+"""The setting of a trial: network, TCP, TLS, server and kernel, over which something is fetched."""
 
 from __future__ import annotations
 
@@ -33,7 +33,8 @@ class LinkSetting(LinkParameters, TcpParameters):
     def job_over(self, kind: str, name: str, deadline_s: float) -> Job:
         """A job over this setting, to which the workload adds what is fetched.
 
-        kind: of the worker's bench. name: the trial's id. What is usual is left out.
+        A value that is usual is left out. kind: the kind of the worker's bench. name: the trial's
+        id.
         """
         job: Job = {
             "kind": kind, "id": name, "deadline_s": deadline_s,
@@ -61,7 +62,7 @@ class NetworkSetting(LinkSetting, PathParameters):
         return self.path.to_json()
 
     def job_over(self, kind: str, name: str, deadline_s: float) -> Job:
-        """A job as of LinkSetting, and what a new network does not know."""
+        """A job as LinkSetting makes it; and how a new network without ARP entries repeats ARP."""
         job = super().job_over(kind, name, deadline_s)
         if self.arp_ms:
             job["arp_ms"] = self.arp_ms
@@ -82,9 +83,9 @@ class Setting(NetworkSetting, TlsParameters, ServerParameters):
         return all(map(self.is_default, _UNMODELLED))
 
     def job_over(self, kind: str, name: str, deadline_s: float) -> Job:
-        """A job as of NetworkSetting, and its server.
+        """A job as NetworkSetting makes it, with its server.
 
-        TLS is not in it: its connections depend on what is fetched (tls_settings).
+        TLS is not in it: how many connections there are depends on what is fetched (tls_settings).
         """
         job = super().job_over(kind, name, deadline_s)
         if self.own:

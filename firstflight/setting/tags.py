@@ -1,4 +1,5 @@
-"""The parts of a trial's id that tell what of its setting is not at its default."""
+"""The tags in a trial's id, which name the parameters of its setting that are not at their default.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from typing import Any
 from firstflight.base.words import format_lossless
 from firstflight.parameters import Parameter, of_subject
 
-# Ids have these first, in this order; the others follow in the order of PARAMETERS.
+# The parameters that stand first in ids. The others follow in the order of PARAMETERS.
 _FIRST = ("loss_percent", "jitter_ms", "loss_burst", "qdisc")
 
 
-def tagged(trial: object, subject: str) -> str:
-    """The part of a trial's id with a subject's parameters that are not at their default.
+def tags_of(trial: object, subject: str) -> str:
+    """The tags of a subject's parameters that are not at their default, such as "-loss1-mss536".
 
-    Such as "-loss1-mss536"; "" where all are.
+    "" where all are at their default.
     """
     parts = []
     kind: Any = type(trial)
@@ -29,9 +30,10 @@ def tagged(trial: object, subject: str) -> str:
 
 @lru_cache
 def _tagged_rows(kind: Any, subject: str) -> tuple[Parameter, ...]:
-    """The rows of a subject that have a tag, in the order of ids. kind: a class of trials.
+    """The rows of a subject that have a tag, in the order of ids.
 
-    Those whose field its trials do not have are left out: the dumbbell lacks some of the star's.
+    kind: a class of trials. A parameter that its trials lack is left out: the dumbbell has fewer
+    than the star.
     """
     has = {field.name for field in fields(kind)}
     rows = [row for row in of_subject(subject) if row.tag is not None and row.field in has]

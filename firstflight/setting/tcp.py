@@ -1,6 +1,6 @@
 """TCP of a trial: its windows, and the buffers that they need.
 
-Half of a receive buffer is offered as a window (tcp_select_initial_window), less one segment
+A host offers half of its receive buffer as a window (tcp_select_initial_window), less one segment
 (tcp_init_buffer_space).
 """
 
@@ -17,23 +17,24 @@ from firstflight.parameters import default
 from firstflight.testbed.messages import Job
 
 RECEIVE, SEND = BUFFERS
-_PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}  # testbed.network.tcp_sysctls
-# What a congestion control needs of both hosts, by its name. DCTCP reads the marks of ECN (RFC
-# 8257); without ECN Linux takes Reno in its place (dctcp_init).
+# The buffers that the testbed sets (testbed.network.tcp_sysctls).
+_PINNED = {RECEIVE: RECEIVE_BUFFERS, SEND: SEND_BUFFERS}
+# The sysctls that a congestion control needs on both hosts. DCTCP reads the marks of ECN (RFC
+# 8257); without ECN Linux takes Reno instead (dctcp_init).
 _NEEDED = {"dctcp": {"net.ipv4.tcp_ecn": "1"}}
-LEAST_SEND_BUFFER = 4608  # SOCK_MIN_SNDBUF
-LEAST_CLAMP_BYTES = 1152  # of a window that a socket asks for: SOCK_MIN_RCVBUF / 2
-_LEAST_BYTES = 4096  # the first number of either sysctl
+LEAST_SEND_BUFFER = 4608  # bytes (SOCK_MIN_SNDBUF)
+LEAST_CLAMP_BYTES = 1152  # the least window that a socket can ask for (SOCK_MIN_RCVBUF / 2)
+_LEAST_BYTES = 4096  # the first number of tcp_rmem and of tcp_wmem
 # Segments that a client offers unless requested otherwise: more than servers begin with, so that
 # the window limits none of them, and no more than the pinned tcp_rmem can grow to.
 AMPLE_WINDOW = 1000
-# Segments that a client offers beyond a window that stays, from its first full segment on until it
+# A client whose window stays offers so many segments more, from its first full segment on until it
 # has read (tcp_measure_rcv_mss, tcp_grow_window; NarrowBody of testbed.hosts.http_client).
 MOST_BEYOND_FIXED = 2
-BY_KERNEL = "kernel"  # where no route sets the initial window
-# TCP_INIT_DEFAULT_RCVWND, in segments. The window of a SYN has 16 bits and is never scaled.
-DEFAULT_RECEIVE_WINDOW, MOST_IN_A_SYN_BYTES = 10, 65535
-ETHERNET_MSS = 1460  # without time stamps: as tcp_select_initial_window counts
+BY_KERNEL = "kernel"  # the value of window_by where no route sets the initial window
+DEFAULT_RECEIVE_WINDOW = 10  # segments (TCP_INIT_DEFAULT_RCVWND)
+MOST_IN_A_SYN_BYTES = 65535  # the window of a SYN has 16 bits, and is never scaled
+ETHERNET_MSS = 1460  # bytes without time stamps, as tcp_select_initial_window counts
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,8 +76,8 @@ class TcpParameters:
     def server_window(self) -> int:
         """The initial window of the server's route, in segments."""
         pairs = (pair.split("=") for pair in self.acts_as.split(",") if pair)
-        return {int(requested): int(effective) for requested, effective in pairs
-                }.get(self.initcwnd, self.initcwnd)
+        effective = {int(requested): int(acting) for requested, acting in pairs}
+        return effective.get(self.initcwnd, self.initcwnd)
 
     @property
     def route_window(self) -> int:
@@ -87,8 +88,8 @@ class TcpParameters:
     def client_window(self) -> int:
         """The initial receive window of the client's route, in segments.
 
-        From Linux 2.6.39 to 3.x, a window that did not fit in a SYN was not cut, but fell back to
-        the default (tcp_select_initial_window).
+        Linux 2.6.39 to 3.x did not cut a window that does not fit in a SYN, but took the default
+        instead (tcp_select_initial_window).
         """
         falls_back = (self.receive_rules == "linux3"
                       and self.initrwnd * ETHERNET_MSS > MOST_IN_A_SYN_BYTES)
@@ -101,16 +102,16 @@ class TcpParameters:
 
     @property
     def most_window_bytes(self) -> int:
-        """The most that the client ever offers; 0 for what its buffer allows."""
+        """The most bytes that the client ever offers; 0 for as many as its buffer allows."""
         return self.client_window * self.syn_mss if self.rwnd_growth == FIXED else 0
 
     @property
     def syn_mss(self) -> int:
-        """The MSS in its SYN, which includes the time stamps."""
+        """The MSS in the client's SYN, which counts the bytes of the time stamps, too."""
         return self.mss + TIMESTAMP_BYTES
 
     def host_settings(self, sysctls: Mapping[str, str]) -> dict[str, str]:
-        """The sysctls of both hosts: a scenario's, and this trial's in their place."""
+        """The sysctls of both hosts: a scenario's, as far as this trial does not replace them."""
         return {**sysctls, **self._own_settings}
 
     @property
@@ -119,24 +120,27 @@ class TcpParameters:
         return {**_NEEDED.get(self.congestion_control, {}), **settings_of(self.sysctl)}
 
     def with_buffers(self, sysctls: Mapping[str, str]) -> dict[str, str]:
-        """The sysctls of both hosts, with the buffers that this trial needs; most need none.
+        """The sysctls of both hosts, with larger buffers where this trial needs them.
 
-        sysctls: a scenario's. tcp_rmem follows the client's receive window, in units of syn_mss;
-        tcp_wmem follows the server's initial window.
+        tcp_rmem follows the client's receive window, in units of syn_mss. tcp_wmem follows the
+        server's initial window. sysctls: a scenario's.
         """
         needed: dict[str, str] = {}
-        received = 2 * self.syn_mss * (self.client_window + 1)
-        sent = BUFFER_PER_SEGMENT * self.server_window
+        first_receive, most_receive = RECEIVE_BUFFERS
         # A window that stays needs the segment that is reserved (tcp_init_buffer_space), too.
         segments = self.client_window + (self.rwnd_growth == FIXED)
-        if segments * self.syn_mss > RECEIVE_BUFFERS[0] // 2:
-            needed[RECEIVE] = f"{_LEAST_BYTES} {received} {max(received, RECEIVE_BUFFERS[1])}"
-        if sent > SEND_BUFFERS[1]:
-            needed[SEND] = f"{_LEAST_BYTES} {SEND_BUFFERS[0]} {sent}"
+        if segments * self.syn_mss > first_receive // 2:
+            first = 2 * self.syn_mss * (self.client_window + 1)
+            needed[RECEIVE] = f"{_LEAST_BYTES} {first} {max(first, most_receive)}"
+
+        first_send, most_send = SEND_BUFFERS
+        sent = BUFFER_PER_SEGMENT * self.server_window
+        if sent > most_send:
+            needed[SEND] = f"{_LEAST_BYTES} {first_send} {sent}"
         return {**needed, **self.host_settings(sysctls)}
 
     def add_sysctls(self, job: Job) -> None:
-        """Add what the worker sets for this trial alone; nothing where the run's values hold."""
+        """Add to a job the sysctls that the worker sets for this trial alone, if there are any."""
         own = self._own_settings
         if own:
             job["host_sysctls"] = dict(own)
@@ -154,6 +158,9 @@ def buffer_sizes(sysctls: Mapping[str, str], name: str) -> tuple[int, int]:
 
 
 def fixed_send_buffer(requested_bytes: int) -> tuple[int, int]:
-    """Initial and largest size of a buffer set by SO_SNDBUF: twice the request (sk_setsockopt)."""
+    """The initial and the largest size of a buffer that SO_SNDBUF sets: twice the request.
+
+    (sk_setsockopt.)
+    """
     size = max(2 * requested_bytes, LEAST_SEND_BUFFER)
     return size, size

@@ -1,4 +1,4 @@
-"""Which values of a setting go together, and which system can do them."""
+"""Checks that the values of a setting go together, and that a system can do them."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from firstflight.parameters import PARAMETERS
 from firstflight.setting.server import BUILTIN, HERE, NEWER
 from firstflight.testbed.hosts.tls_records import LEAST_BYTES
 
-Lists = Mapping[str, Any]  # of a sweep, the values by name
+Lists = Mapping[str, Any]  # the lists of a sweep: the values of each parameter, by its name
 
 
 def needing_newer(lists: Lists) -> list[str]:
-    """What of a sweep's lists only Debian 13's programs can do, in words."""
+    """The values and parameters in a sweep that only Debian 13's programs can do, in words."""
     needing = []
     for name, row in PARAMETERS.items():
         values = lists.get(name, ())
@@ -30,34 +30,38 @@ def system_for(lists: Lists) -> str:
 
 
 def check_system(lists: Lists, where: str) -> None:
-    """Raises UsageError where this machine's programs cannot do what they are requested for."""
+    """Refuse values that this machine's programs cannot do, where these run. Raises UsageError."""
     if HERE in lists["system"] and (needing := needing_newer(lists)):
         raise UsageError(f"{where}: {needing[0]} needs Debian 13's programs (system = {NEWER!r},"
                          f" --system {NEWER})")
 
 
 def check_builtin(lists: Lists, where: str) -> None:
-    """Raises UsageError where another server is to do what only server.py can."""
-    others = [name for name in lists["server"] if name != BUILTIN]
+    """Refuse values that only server.py can do, where another server runs. Raises UsageError."""
+    other_servers = [name for name in lists["server"] if name != BUILTIN]
+    if not other_servers:
+        return
     for name, row in PARAMETERS.items():
-        if others and row.builtin and {*lists.get(name, (row.default,))} != {row.default}:
-            raise UsageError(f"{where}: {row.builtin} needs the server {BUILTIN}, not {others[0]}")
+        if row.builtin and any(value != row.default for value in lists.get(name, ())):
+            raise UsageError(f"{where}: {row.builtin} needs the server {BUILTIN}, not"
+                             f" {other_servers[0]}")
 
 
 def check_resumed(lists: Lists, where: str) -> None:
-    """Raises UsageError where a session is resumed without a ticket."""
+    """Refuse to resume sessions without tickets. Raises UsageError."""
     if any(lists["resumed"]) and not all(lists["tickets"]):
         raise UsageError(f"{where}: without a ticket (tickets, --tickets) no session can be resumed"
                          " (resumed, --resumed)")
 
 
 def check_chains(chains: Iterable[tuple[Any, ...]], where: str) -> None:
-    """Raises UsageError where a chain is too small for its certificates.
+    """Refuse a chain that is too small for its certificates. Raises UsageError.
 
-    chains: of (signature, intermediates, chain_bytes); 0 bytes for none.
+    chains: each as (signature, intermediates, chain_bytes), of 0 bytes for no chain.
     """
     for signature, intermediates, chain_bytes in chains:
-        count, least = 1 + intermediates, LEAST_BYTES[signature] * (1 + intermediates)
+        count = 1 + intermediates
+        least = count * LEAST_BYTES[signature]
         if 0 < chain_bytes < least:
             raise UsageError(f"{where}: a chain of {chain_bytes} bytes is too small for {count}"
                              f" certificate{'s' if count > 1 else ''} with {signature}: at least"

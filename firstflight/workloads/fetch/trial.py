@@ -18,7 +18,7 @@ from firstflight.setting.kernels import kernel_tag
 from firstflight.setting.limits import WHAT_IF
 from firstflight.setting.server import HERE, SIZE
 from firstflight.setting.setting import Setting
-from firstflight.setting.tags import tagged
+from firstflight.setting.tags import tags_of
 from firstflight.testbed.messages import Job
 from firstflight.workloads.fetch.response import ResponseParameters
 
@@ -86,11 +86,11 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
         system = f"-{self.system}" if self.system != HERE else ""
         return (f"rtt{format_lossless(self.rtt_ms)}-bw{format_lossless(self.bandwidth_kbps)}"
                 f"-up{format_lossless(self.uplink_kbps)}-q{self.queue_packets}"
-                f"{tagged(self, NETWORK)}"
-                f"{'-' if self.queue_from else ''}{self.queue_from}{tagged(self, PUBLISHED)}{seed}"
-                f"-iw{self.initcwnd}-rw{self.initrwnd}{tagged(self, TCP)}"
-                f"-{self.congestion_control}-{self.client}{earlier}{tagged(self, RESPONSE)}"
-                f"{tagged(self, TLS)}{tagged(self, SERVER)}{system}"
+                f"{tags_of(self, NETWORK)}"
+                f"{'-' if self.queue_from else ''}{self.queue_from}{tags_of(self, PUBLISHED)}{seed}"
+                f"-iw{self.initcwnd}-rw{self.initrwnd}{tags_of(self, TCP)}"
+                f"-{self.congestion_control}-{self.client}{earlier}{tags_of(self, RESPONSE)}"
+                f"{tags_of(self, TLS)}{tags_of(self, SERVER)}{system}"
                 f"-{self.response_bytes}B{stages}-{self.repeat}{drawn}"
                 f"{'-without-' if self.what_if else ''}{self.what_if}")
 

@@ -11,7 +11,7 @@ from firstflight.base.words import format_lossless
 from firstflight.parameters import NETWORK, TCP
 from firstflight.setting.seeds import seed_for
 from firstflight.setting.setting import LinkSetting
-from firstflight.setting.tags import tagged
+from firstflight.setting.tags import tags_of
 from firstflight.testbed.messages import Job
 from firstflight.workloads.load.traffic import (ClientHost, Curve, MixPart, SizePoint, Window,
                                                 mean_wire_bytes, named_curve, single)
@@ -86,9 +86,9 @@ class LoadTrial(LinkSetting):
         several = f"-x{self.connections}" if self.connections > 1 else ""
         return (f"{self.part}-rtt{format_lossless(self.rtt_ms)}"
                 f"-bw{format_lossless(self.bandwidth_kbps)}-q{self.queue_packets}{queue_from}"
-                f"{tagged(self, NETWORK)}-load{format_lossless(self.load)}"
+                f"{tags_of(self, NETWORK)}-load{format_lossless(self.load)}"
                 f"-{self.response_bytes}B{several}-{self.congestion_control}-rw{self.initrwnd}"
-                f"{tagged(self, TCP)}-iw{self.window}-{self.repeat}")
+                f"{tags_of(self, TCP)}-iw{self.window}-{self.repeat}")
 
     @property
     def variant(self) -> str:

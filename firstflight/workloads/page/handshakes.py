@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from firstflight.base.comparison import Comparison
 from firstflight.judge import tls
-from firstflight.judge.records import between
+from firstflight.judge.records import records_between
 from firstflight.setting.server import BUILTIN, HTTP_1
 from firstflight.testbed.hosts.downloads import host_name
 from firstflight.testbed.network.links import SERVER_IP
@@ -91,5 +91,5 @@ def _handshake_bytes(evidence: PageEvidence, port: int, connection: ConnectionTi
         return sum(report["flight"]) + sum(report["tickets"])
 
     flight_bytes = connection.flight_bytes
-    later_records = between(evidence.records.get(port, ()), flight_bytes, connection.sent_end)
+    later_records = records_between(evidence.records.get(port, ()), flight_bytes, connection.sent_end)
     return flight_bytes + sum(later_records[:tls.tickets_of(evidence.trial)])

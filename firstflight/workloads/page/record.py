@@ -11,7 +11,7 @@ from functools import cached_property, lru_cache
 from typing import ClassVar, NamedTuple, TypeVar
 
 from firstflight.base.errors import FirstFlightError
-from firstflight.judge.path import counted_drops, delivered
+from firstflight.judge.path import compute_deliveries, counted_drops
 from firstflight.judge.records import lengths_of
 from firstflight.judge.shared_evidence import Body, ConnectionEvidence, SharedEvidence
 from firstflight.net.link import MANAGED
@@ -62,7 +62,7 @@ class PageEvidence:
         client, server = frames_of(observed.client_pcap, observed.server_pcap)
         observation, path, tick_ns = observed.content, None, 0
         if exact:
-            path = delivered(trial, client, server)
+            path = compute_deliveries(trial, client, server)
             tick_ns = round(observation.get("started_at", 0) * 1e9)
 
         earlier_ports = observation.get("session_ports", ())

@@ -20,7 +20,7 @@ def compare_tls_records(evidence: PageEvidence) -> Iterator[Comparison]:
     if not trial.is_secure:
         return
     for port in evidence.observation.get("session_ports", ()):
-        after_finished = records.behind_finished(evidence.records.get(port, ()))
+        after_finished = records.records_after_finished(evidence.records.get(port, ()))
         yield records.compare_tickets(after_finished, trial.tickets,
                                       "TLS records of a session's connection", or_more=True)
 
@@ -31,12 +31,12 @@ def compare_tls_records(evidence: PageEvidence) -> Iterator[Comparison]:
         sent_bytes = connection.sent_end - 1  # the sequence number of the first byte is 1
         yield records.compare_sent(lengths, sent_bytes, name)
 
-        after_flight = records.between(lengths, connection.flight_bytes, sent_bytes)
+        after_flight = records.records_between(lengths, connection.flight_bytes, sent_bytes)
         yield records.compare_tickets(after_flight, tickets, name, or_more=trial.http == HTTP_1)
         if trial.http == HTTP_1:
             start, end = connection.starts[0] - 1, connection.starts[-1] - 1
-            yield records.compare_records(
-                records.between(lengths, start, end), _expected_records(trial, connection), name)
+            of_responses = records.records_between(lengths, start, end)
+            yield records.compare_records(of_responses, _expected_records(trial, connection), name)
         else:
             sizes = [loaded.report["size"] for loaded in connection.objects]
             yield from records.compare_flushed(after_flight, trial.record_bytes, tickets,

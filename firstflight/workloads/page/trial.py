@@ -14,7 +14,7 @@ from firstflight.parameters import NETWORK, PARAMETERS, SERVER, TCP, TLS
 from firstflight.setting.limits import WHAT_IF
 from firstflight.setting.server import BUILTIN, HERE, HTTP_2
 from firstflight.setting.setting import Setting
-from firstflight.setting.tags import tagged
+from firstflight.setting.tags import tags_of
 from firstflight.testbed.site_store import DIGEST
 from firstflight.testbed.messages import BROWSED_PAGE, CHROMIUM, LIBCURL, Job
 from firstflight.workloads.page.objects import Certificate, PageObject, carriers_of
@@ -84,12 +84,12 @@ class PageTrial(Setting):
         network += f"-q{self.queue_packets}"
         if self.queue_from:
             network += f"-{self.queue_from}"
-        network += tagged(self, NETWORK)
+        network += tags_of(self, NETWORK)
         if self.is_random:
             network += f"-seed{self.seed}"
 
         hosts = (f"-http{self.http}-c{self.connections}-{self.server}-{self.congestion_control}"
-                 f"-rw{self.initrwnd}{tagged(self, TCP)}{tagged(self, TLS)}")
+                 f"-rw{self.initrwnd}{tags_of(self, TCP)}{tags_of(self, TLS)}")
         if self.system != HERE:
             hosts += f"-{self.system}"
 

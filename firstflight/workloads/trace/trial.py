@@ -13,7 +13,7 @@ from firstflight.net.timeouts import longest_s
 from firstflight.parameters import NETWORK, TCP
 from firstflight.setting.limits import WHAT_IF
 from firstflight.setting.setting import NetworkSetting
-from firstflight.setting.tags import tagged
+from firstflight.setting.tags import tags_of
 from firstflight.testbed.messages import Job
 from firstflight.workloads.trace.schedule import Request, Write
 
@@ -90,8 +90,8 @@ class TraceTrial(NetworkSetting):
         think = "" if self.think_s is None else f"-think{format_lossless(self.think_s)}"
         seed = f"-seed{self.seed}" if self.is_random else ""
         repeat = f"-{self.repeat}" if self.repeat > 1 else ""
-        return (f"{self.trace}-{self.tcp}-iw{self.initcwnd}{think}{tagged(self, NETWORK)}"
-                f"{tagged(self, TCP)}{seed}{repeat}"
+        return (f"{self.trace}-{self.tcp}-iw{self.initcwnd}{think}{tags_of(self, NETWORK)}"
+                f"{tags_of(self, TCP)}{seed}{repeat}"
                 f"{'-without-' if self.what_if else ''}{self.what_if}")
 
     @property

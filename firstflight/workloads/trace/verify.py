@@ -9,7 +9,7 @@ from statistics import mode
 from firstflight.base.comparison import Comparison
 from firstflight.base.errors import FirstFlightError
 from firstflight.judge.checklist import TRACE, Judging, checks_of
-from firstflight.judge.path import delivered
+from firstflight.judge.path import compute_deliveries
 from firstflight.judge.sending import compare_retransmissions
 from firstflight.judge.verdict import is_whole, judged_record
 from firstflight.net.link import MANAGED
@@ -63,7 +63,7 @@ def _evidence(trial: TraceTrial, observed: ObservedTrial, exact: bool) -> TraceE
     if WINDOW_FILE not in observed.files:
         raise FirstFlightError(f"the worker brought back no {WINDOW_FILE}")
     samples = parse(observed.files[WINDOW_FILE], WINDOW_FILE)
-    path = delivered(trial, client, server) if exact else None
+    path = compute_deliveries(trial, client, server) if exact else None
     tick_ns = round(observed.content.get("started_at", 0) * 1e9) if exact else 0
     return TraceEvidence(view_of(trial, exchange, samples, tick_ns), observed.content, exact, path,
                          tick_ns=tick_ns)

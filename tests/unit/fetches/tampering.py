@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from firstflight.judge.records import FINISHED_BYTES, split
+from firstflight.judge.records import FINISHED_BYTES, split_text
 from tests.golden import stored
 from tests.golden.stored import Packet, Stored
 
@@ -76,7 +76,7 @@ def recorded(most_bytes: int) -> Change:
         *others, (port, runs) = trial.observation["records"]
         lengths = [length for length, count in runs for _ in range(count)]
         begins = lengths.index(FINISHED_BYTES) + 1
-        cut = [part for length in lengths[begins:] for part in split(length, most_bytes)]
+        cut = [part for length in lengths[begins:] for part in split_text(length, most_bytes)]
         new_runs = [[length, 1] for length in (*lengths[:begins], *cut)]
         return replace(trial, observation={
             **trial.observation, "records": [*others, [port, new_runs]]})

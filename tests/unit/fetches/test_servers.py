@@ -18,7 +18,7 @@ from firstflight.net.segments import CaptureError
 from firstflight.runs.kinds import Overrides
 from firstflight.runs.results.records import SKIPPED
 from firstflight.runs.scenario_file import find, parse
-from firstflight.setting.server import HERE, NEWER, OWN, OwnServer, parsed as server_of
+from firstflight.setting.server import HERE, NEWER, OWN, OwnServer, parse_own_server
 from firstflight.study import registry
 from firstflight.study.fetches import KIND
 from firstflight.testbed.hosts import tls_records as request
@@ -135,7 +135,7 @@ def test_a_repeat_with_other_bytes_than_the_first_is_refused() -> None:
     OwnServer("serve  --root  'a  b'"), OwnServer("serve {p}", "/ok", "/page?id=1", "own.pem",
                                                   "example.org", ("here", "/srv"))])
 def test_an_own_server_is_read_back_from_its_column(server: OwnServer) -> None:
-    assert "  " not in server.text and server_of(server.text) == server
+    assert "  " not in server.text and parse_own_server(server.text) == server
 
 
 @pytest.mark.parametrize(("server", "key"), [

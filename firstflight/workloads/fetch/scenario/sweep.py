@@ -22,7 +22,8 @@ from firstflight.scenario.setting_sweep import (NETWORK, SettingSweep, draws_at_
 from firstflight.setting.draws import NOT_DRAWN
 from firstflight.setting.kernels import KERNEL
 from firstflight.setting.seeds import netem_seed
-from firstflight.setting.server import BUILTIN, HTTP_1, NEWER, NGINX, OWN, OwnServer, parsed
+from firstflight.setting.server import (BUILTIN, HTTP_1, NEWER, NGINX, OWN, OwnServer,
+                                        parse_own_server)
 from firstflight.setting.together import (check_builtin, check_chains, check_resumed, check_system,
                                           system_for)
 from firstflight.testbed.hosts.tls_records import LEAST_PADDED_BYTES
@@ -74,7 +75,7 @@ class Sweep(SettingSweep[Trial]):
     @property
     def own(self) -> OwnServer | None:
         """The user's own server, None without one."""
-        return parsed(self.own_server) if self.own_server else None
+        return parse_own_server(self.own_server) if self.own_server else None
 
     @property
     def has_own_chain(self) -> bool:

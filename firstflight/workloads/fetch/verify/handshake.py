@@ -48,7 +48,7 @@ def _compare_records(evidence: Evidence) -> Iterable[Comparison]:
     sent = max(ends, default=1) - 1
     yield records.compare_sent(lengths, sent, RECORDS)
 
-    later = records.between(lengths, flight_bytes, sent)
+    later = records.records_between(lengths, flight_bytes, sent)
     tickets, most = tls.tickets_of(trial), trial.record_bytes
     if not evidence.accepted_early_bytes:
         yield records.compare_tickets(later, tickets, RECORDS, or_more=trial.http == HTTP_1)
@@ -62,7 +62,7 @@ def _compare_records(evidence: Evidence) -> Iterable[Comparison]:
         # Tickets, the last record of the response, and the alert may be short.
         yield from records.compare_filled(later, most, tickets + 1 + closes, RECORDS)
     elif trial.server == NGINX:
-        yield records.compare_records(response, records.split(sum(response), most), RECORDS)
+        yield records.compare_records(response, records.split_text(sum(response), most), RECORDS)
     else:
         expected: list[int] = []
         for write_bytes in _writes(evidence):

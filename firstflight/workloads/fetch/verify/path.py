@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
 from firstflight.base.comparison import Comparison
-from firstflight.judge.path import delivered
+from firstflight.judge.path import compute_deliveries
 from firstflight.net.path import bytes_per_s
 from firstflight.net.segments import Packets
 from firstflight.wire.exchange import read_exchanges
@@ -22,7 +22,7 @@ def judge_path(evidence: Evidence, client: Packets, server: Packets) -> Evidence
 
     Raises CaptureError.
     """
-    return replace(evidence, path=delivered(evidence.trial, client, server))
+    return replace(evidence, path=compute_deliveries(evidence.trial, client, server))
 
 
 def is_estimated(evidence: Evidence) -> bool:

@@ -17,7 +17,7 @@ from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.trial import Trial
 from firstflight.workloads.fetch.verify.integrity import is_on_wire
 
-_LONGEST_NAME = f"curl/{'x' * requests.MOST_VERSION}"
+_LONGEST_NAME = f"curl/{'x' * requests.MOST_VERSION_BYTES}"
 
 
 def _is_known(trial: Trial) -> bool:
