@@ -13,9 +13,9 @@ What an answer has, for each URL in order:
     port             the client's, so that the packets of this connection are found in the capture
     size, sha256     of the body, which has to be the one that the server reports
 
-All URLs of a request use one connection, so that the later ones find the window that the earlier
-ones have grown. The program sees no network: it is started on the client's host, whose packets the
-switch delays (./topo.py --show). firstflight/testbed/hosts/http_client.py has further keys of
+All URLs of a request use one connection, so that later responses find the window that earlier ones
+have grown. The program knows nothing of the network: it runs on the client's host, whose packets
+the switch delays (./topo.py --show). firstflight/testbed/hosts/http_client.py has further keys of
 requests, for TLS, HTTP/2 and pauses.
 """
 

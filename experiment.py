@@ -19,25 +19,27 @@ from firstflight.commands.flags import parse
 from firstflight.commands.request import Request
 from firstflight.commands.table import command_of, studies_of
 
-# run.sh puts this before the flags where something has to be installed first: mistakes in them are
-# reported before that, as far as they can be found without the packages that are missing.
+# run.sh puts this before the flags where it has to install something first. Wrong flags are then
+# reported before the installation, as far as they are found without the missing packages.
 READ_ONLY = "--only-read-flags"
 
 
 class Program(Protocol):
-    """A module that takes a whole command line, whose flags are its own."""
+    """A module that takes a whole command line, and has flags of its own."""
 
     def read(self, argv: Sequence[str]) -> int:
-        """Refuse what is wrong, and run nothing; the exit status."""
+        """Refuse what is wrong, and run nothing; return the exit status."""
 
     def run(self, argv: Sequence[str]) -> int:
-        """Run it; the exit status."""
+        """Run what the command line asks for; return the exit status."""
 
 
 def main(argv: Sequence[str]) -> int:
+    """Do what a command line of run.sh asks for; return the exit status."""
     interrupt_on(signal.SIGTERM, signal.SIGHUP)
     reads_only = list(argv[:1]) == [READ_ONLY]
-    argv = argv[reads_only:]
+    if reads_only:
+        argv = argv[1:]
     if program := program_of(argv):
         return program.read(argv) if reads_only else program.run(argv)
 
@@ -51,10 +53,11 @@ def main(argv: Sequence[str]) -> int:
 def program_of(argv: Sequence[str]) -> Program | None:
     """The program that a command line is for; None for the commands of commands.table.
 
-    What stands behind -- is somebody's command; --report reads what such a command left with
-    --capture. Each is imported only where it is selected, since it loads the machine or numpy.
+    After -- stands somebody's command. --report reads what such a command left with --capture. Each
+    program is imported only where it is needed, since it imports the virtual machine or numpy.
     """
-    flags = {word.partition("=")[0] for word in argv if not word.startswith("--=")}  # no "--"
+    # Of a word such as --=5 the part before = would be taken for the -- before a command.
+    flags = {word.partition("=")[0] for word in argv if not word.startswith("--=")}
     if "--" in flags:
         from firstflight.commands.virtual import command
         return command
@@ -65,11 +68,11 @@ def program_of(argv: Sequence[str]) -> Program | None:
 
 
 def refuse_wrong(request: Request) -> None:
-    """Read what would be measured, as far as that goes before everything is installed.
+    """Refuse a request that is wrong, as far as that is seen before everything is installed.
 
     Raises UsageError, CannotError.
     """
-    with suppress(ModuleNotFoundError):  # of a package that is going to be installed
+    with suppress(ModuleNotFoundError):  # for a package that run.sh is about to install
         from firstflight.commands import runners
         if not request.dry_run:
             runners.check_rights(request.measuring.engine)

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Draw the figures of stored runs, and build their pages: measure nothing.
+"""Draw the figures of stored runs, and build their pages. Nothing is measured.
 
-Of scenarios the newest whole run of each, or one run. A run is loaded, its study makes a report of
-it, and that is drawn: figures/<scenario>_<name>.png, and results/<scenario>/<run>/report.html, one
-page that needs nothing else.
+The runs are the newest whole run of each scenario, or one that is named. A run is loaded, its study
+makes a report of it, and the report is drawn: figures/<scenario>_<name>.png, and
+results/<scenario>/<run>/report.html, a page that needs no other file.
 """
 
 from __future__ import annotations
@@ -38,14 +38,15 @@ exit status: 0 drawn · 1 results are missing or damaged · 2 usage · 130 inter
 
 @dataclass(frozen=True)
 class Request:
-    """What a command line of plot.py asks for: which runs, and where their figures go."""
+    """What a command line of plot.py asks for."""
 
     runs: ChosenRuns
-    figures: Path
-    formats: Sequence[str]
+    figures: Path  # the folder of figures
+    formats: Sequence[str]  # of figures, such as png
 
 
 def main(argv: Sequence[str]) -> int:
+    """Draw the runs of a command line; return the exit status."""
     request = parse(argv)
     return with_each_run(
         "plot.py", request.runs,
@@ -54,14 +55,14 @@ def main(argv: Sequence[str]) -> int:
 
 
 def draw_run(folder: Path, figures: Path, forms: Sequence[str]) -> None:
-    """Draw a stored run and build its page, print the paths, and report what cannot be drawn.
+    """Draw a stored run, build its page and print their paths.
 
-    Raises FirstFlightError.
+    A line on standard error says what cannot be drawn. Raises FirstFlightError.
     """
     report = stored_report(folder)
     for line in text.some_not_drawn(report).splitlines():
         say(f"plot.py: {line}")
-    images = drawn(report, folder, forms)
+    images = draw_figures(report, folder, forms)
     if not any(finding.chart for finding in report.findings):
         say(f"plot.py: {text.not_drawn(report, folder)}")
     for path in drawing.save(report.name, images, figures, forms):
@@ -69,8 +70,11 @@ def draw_run(folder: Path, figures: Path, forms: Sequence[str]) -> None:
     print(page.write(folder, report, drawing.for_page(images)))
 
 
-def drawn(report: Report, folder: Path, forms: Sequence[str]) -> drawing.Images:
-    """The run's figures, PNG among their formats; none, with a line, where they cannot be drawn."""
+def draw_figures(report: Report, folder: Path, forms: Sequence[str]) -> drawing.Images:
+    """The figures of a run, in these formats and as PNG, which its page shows.
+
+    {} where they cannot be drawn, which a line on standard error says.
+    """
     try:
         return drawing.images(report, tuple(dict.fromkeys(("png", *forms))))
     except FirstFlightError as error:
@@ -79,6 +83,7 @@ def drawn(report: Report, folder: Path, forms: Sequence[str]) -> drawing.Images:
 
 
 def parse(argv: Sequence[str]) -> Request:
+    """Read a command line of plot.py. A wrong one ends the program with a line."""
     measuring = ("plot.py draws stored runs; ./run.sh measures, such as ./run.sh zhao2019"
                  " --rtt 200")
     parser = Parser(

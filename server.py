@@ -10,7 +10,7 @@ What the line has, and how the server knows it:
     initial_window     in segments, by TCP_INFO as soon as the connection is accepted
     latency_ms         the paper's measure: from the first byte sent to the last byte acknowledged,
                        by the kernel's time stamps (SOF_TIMESTAMPING_TX_ACK)
-    retransmissions    segments that TCP sent again until then
+    retransmissions    segments that TCP retransmitted until then
     mss, congestion_control, …    what the kernel used, to be compared with what was requested
 
 One loop waits for all connections: Server.serve of firstflight/testbed/hosts/http_server.py. A
@@ -19,7 +19,7 @@ Nagle's algorithm. The URL asks for other ways to write, such as after a back-en
 
     curl -s '127.0.0.1:8080/15000?burst=4000&gap_ms=200'
 
-The docstring of http_server.py has all of them. The server sets no window: that is the route's
+The docstring of http_server.py has all such keys. The server sets no window: the route does
 (./topo.py --show).
 """
 

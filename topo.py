@@ -12,9 +12,9 @@
     ./run.sh -- mn --custom topo.py --topo star --test pingall
     ./run.sh -- mn --custom topo.py --topo dumbbell --test pingall
 
-Mininet gets them bare. Each trial then sets its delay, rate and queue on the ports of a switch or
-router, and its windows on the hosts' routes: star() and dumbbell() below show how, with the
-functions that the measurement itself uses.
+Mininet gets the bare networks. Each trial then sets its delay, rate and queue on the ports of a
+switch or router, and its windows on the hosts' routes. star() and dumbbell() below show how, with
+the functions that the measurement itself uses.
 """
 
 from __future__ import annotations
@@ -36,45 +36,46 @@ try:
 except ModuleNotFoundError as error:
     sys.exit(f"topo.py: {error}: ./install.sh installs it")
 
-# An example: what --show prints.
+# The values of the example that --show prints.
 RTT_MS, KBPS, QUEUE_PACKETS = 100.0, 2000.0, 50
 IW, RECEIVE_WINDOW, CONGESTION_CONTROL = 10, 44, "cubic"
 
 
 class RoutedDumbbell(DumbbellTopo):
-    """The dumbbell with default routes; a measurement sets them together with its windows."""
+    """The dumbbell with default routes. A measurement sets routes itself, with its windows."""
 
     def build(self, clients: int = 1, servers: int = 1) -> None:
         super().build(clients, servers)
         for side, name, count in ((CLIENT_SIDE, "client", clients),
                                   (SERVER_SIDE, "server", servers)):
+            router = f"{side}.254"
             for number in range(1, count + 1):
                 host = f"{name}{number}"
-                self.setNodeInfo(host, {**self.nodeInfo(host), "defaultRoute": f"via {side}.254"})
+                self.setNodeInfo(host, {**self.nodeInfo(host), "defaultRoute": f"via {router}"})
 
 
 topos = {"star": StarTopo, "dumbbell": RoutedDumbbell}  # Mininet looks for this name
 
 
 def star() -> Iterator[str]:
-    """Where a fetch's network is set: lines of text, with the commands that do the same."""
+    """Lines on where a fetch's network is set, with the commands that do the same."""
     path = Path.between(RTT_MS, KBPS, KBPS, QUEUE_PACKETS)
-    to_client, to_server = star_ports(path)
-    to_the_client, to_the_server = star_routes(IW, RECEIVE_WINDOW, CONGESTION_CONTROL)
+    port_to_client, port_to_server = star_ports(path)
+    route_to_client, route_to_server = star_routes(IW, RECEIVE_WINDOW, CONGESTION_CONTROL)
 
     yield "star: client ── switch ── server"
     yield "  on the switch's port to the client: half of the RTT, then the rate and its queue"
-    yield from (f"    {command}" for command in to_client.commands)
+    yield from (f"    {command}" for command in port_to_client.commands)
     yield "  on its port to the server: the same for requests and acknowledgements"
-    yield from (f"    {command}" for command in to_server.commands)
+    yield from (f"    {command}" for command in port_to_server.commands)
     yield "  on the server's route: the initial window and the congestion control"
-    yield f"    {to_the_client.command}"
+    yield f"    {route_to_client.command}"
     yield "  on the client's route: the receive window that it offers first"
-    yield f"    {to_the_server.command}"
+    yield f"    {route_to_server.command}"
 
 
 def dumbbell() -> Iterator[str]:
-    """Where a load's network is set, with one client."""
+    """Lines on where a load's network is set, with one client."""
     links = DumbbellLinks(
         bandwidth_kbps=KBPS, queue_packets=QUEUE_PACKETS, qdisc="fifo",
         clients=(ClientLink(RTT_MS),), access_queue_packets=QUEUE_PACKETS, seed=1)

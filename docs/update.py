@@ -1,17 +1,22 @@
 #!/usr/bin/env python3
 """Write docs/REPRODUCE.md, GALLERY, a page for each scenario, and README's chapter on results.
 
-The findings of the newest whole run of each scenario go to docs/results/<scenario>.json, in place
-of those of an older run. All documents are rendered from there: the page of the scenario,
-docs/results/<scenario>.md, docs/GALLERY.md, which links to the pages, docs/REPRODUCE.md and the
-chapter of README. The last two have templates with quotes in place of numbers. Only --measure measures.
+The findings of the newest whole run of each scenario replace those of an older run in
+docs/results/<scenario>.json. All documents are rendered from these files:
+
+    docs/results/<scenario>.md   the page of a scenario
+    docs/GALLERY.md              a picture of each scenario, and a link to its page
+    docs/REPRODUCE.md            by a template, in which quotes of findings stand for numbers
+    README.md                    its chapter on results, by such a template
+
+Nothing is measured without --measure.
 """
 
 from __future__ import annotations
 
 if __name__ == "__main__":
     import sys
-    sys.path.insert(0, sys.path[0].rpartition("/")[0])  # of the project, whose modules it uses
+    sys.path.insert(0, sys.path[0].rpartition("/")[0])  # the project's folder, with its modules
     from firstflight.commands.interrupted import quietly
     quietly("docs/update.py")
 
@@ -49,7 +54,7 @@ FINDINGS = DOCS / "results"
 GALLERY = DOCS / "gallery"
 README = PROJECT / "README.md"
 DRIVER = PROJECT / "run.sh"
-# Documents with quotes in place of numbers.
+# The templates of documents, in which quotes of findings stand for numbers.
 TEMPLATES = DOCS / "templates"
 GALLERY_HEAD = """\
 # Every scenario, with its picture
@@ -60,21 +65,22 @@ figures into `figures/`. Where [REPRODUCE]({index}) has the claims, the publishe
 are only counted here. `/usr/bin/python3 docs/update.py --gallery` writes this page and its pictures.
 
 """
-# Further figures in the gallery, after a scenario's first; README shows the first of these.
+# The figures that the gallery shows after a scenario's first one; README shows the first of them.
 FURTHER = {"dukkipati2010": ("fig5_rtt", "fig6", "causes"), "ietf78_south_america": ("photos", "maps"),
            "page2026": ("mobile", "waterfall"), "browser2026": ("mobile_hosts", "waterfall")}
-# Larger samples whose findings are kept, too: by the name of their page, scenario and sample.
+# Larger samples whose findings are kept, too: the name of the page, and its scenario and --sample.
 SAMPLES = {"dukkipati2010_full": ("dukkipati2010", "full")}
-# Figures of bars that a picture shows together where the first ones do not show the claim.
+# The figures of bars that the gallery shows together, if the first ones do not show the claim.
 TOGETHER = {"today2026_grid": ("rtt_3_10", "rtt_10_20", "http2_rtt_10_20")}
 MOST_ON_A_PAGE = 3  # figures of bars in one picture of the gallery
-# README's chapter on results.
+# Where README's chapter on results begins, and where the next chapter does.
 HEADING, NEXT = "## What comes out\n", "\n## "
-WIDTH = 88
-MOST_ROWS = 20  # of a table on a page; the JSON file beside it has the whole table
+WIDTH = 88  # characters of a line in README
+MOST_ROWS = 20  # of a table on a page; the JSON file next to the page has the whole table
 
 
 def parse(argv: Sequence[str]) -> argparse.Namespace:
+    """Read a command line of docs/update.py. A wrong one ends the program with a line."""
     parser = Parser(
         prog="docs/update.py", allow_abbrev=False,
         description="Write docs/REPRODUCE.md, a page for each scenario with every published bar"
@@ -101,7 +107,10 @@ def parse(argv: Sequence[str]) -> argparse.Namespace:
 
 
 def measure(name: str, results: Path, hours: int) -> None:
-    """Run a whole scenario by run.sh, unless there is a recent run. Raises KeyboardInterrupt."""
+    """Run a whole scenario by run.sh, unless a run has finished in the last hours.
+
+    Raises KeyboardInterrupt if run.sh was interrupted.
+    """
     since = (datetime.now(timezone.utc) - timedelta(hours=hours)).isoformat()
     if any(finished(runs.read_facts(folder)) >= since for folder in whole_runs(name, results)):
         return
@@ -134,12 +143,15 @@ def sample_of(facts: Mapping[str, object]) -> str:
 
 
 def keep_newest(name: str, results: Path, findings: Path) -> None:
-    """Keep the findings of the newest whole run that can be read, unless newer ones are kept."""
+    """Keep the findings of the newest whole run that can be read, unless newer ones are kept.
+
+    name: of a scenario, or of a page of SAMPLES. findings: the folder in which they are kept.
+    """
     path = findings / f"{name}.json"
-    before = finished(data.read(path).facts) if path.exists() else ""
+    kept_at = finished(data.read(path).facts) if path.exists() else ""
     for folder in whole_runs(name, results):
         facts = runs.read_facts(folder)
-        if before and finished(facts) <= before:
+        if kept_at and finished(facts) <= kept_at:
             return
         if is_changed(facts):
             say(f"docs/update.py: skipped: {folder}: no commit has what measured it; commit the"
@@ -151,10 +163,11 @@ def keep_newest(name: str, results: Path, findings: Path) -> None:
             return
         except FirstFlightError as error:
             say(f"docs/update.py: skipped: {error}")
-    if not before:
+    if not kept_at:
         scenario, sample = SAMPLES.get(name, (name, ""))
+        flag = f" --sample {sample}" if sample else ""
         say(f"docs/update.py: {results / scenario}: there is no whole run; measure it with"
-            f" ./run.sh --scenario {scenario}{f' --sample {sample}' if sample else ''}")
+            f" ./run.sh --scenario {scenario}{flag}")
 
 
 def is_changed(facts: Mapping[str, object]) -> bool:
@@ -164,7 +177,7 @@ def is_changed(facts: Mapping[str, object]) -> bool:
 
 
 def finished(facts: Mapping[str, object]) -> str:
-    """When a run finished, as ISO 8601; "" for unknown."""
+    """When a run finished, as ISO 8601; "" where its facts do not say."""
     return str(facts.get("finished_at", ""))
 
 
@@ -190,7 +203,7 @@ def in_words_of_today(name: str, report: Report) -> Report:
 
 
 def write_findings(reports: Mapping[str, Report], findings: Path) -> None:
-    """Write the kept findings again where their scenario has other words today, as pages have."""
+    """Write the kept findings again where the words of their scenario's file have changed."""
     for name, report in reports.items():
         path, text = findings / f"{name}.json", data.dumps(report)
         if reading.content(path).decode("utf-8") != text:
@@ -198,23 +211,27 @@ def write_findings(reports: Mapping[str, Report], findings: Path) -> None:
 
 
 def template(name: str) -> str:
+    """The text of the template of this name."""
     return (TEMPLATES / f"{name}.txt").read_text(encoding="utf-8")
 
 
 def pages(reports: Mapping[str, Report], index: Path, findings: Path) -> dict[Path, str]:
-    """The pages of scenarios, by path. They lie next to the findings and link to the index."""
-    back, gallery = os.path.relpath(index, findings), os.path.relpath(GALLERY, findings)
+    """The pages of scenarios, by path. They stand next to the findings and link to the index.
+
+    index: the path of REPRODUCE.
+    """
+    to_index, to_gallery = os.path.relpath(index, findings), os.path.relpath(GALLERY, findings)
     made = {}
     for name, report in reports.items():
-        scenario, _ = SAMPLES.get(name, (name, ""))  # its figures are named after the scenario
+        scenario, _ = SAMPLES.get(name, (name, ""))  # figures are named after the scenario
         short = replace(with_short_tables(report), name=scenario)
-        made[findings / f"{name}.md"] = markdown.page(short, back, [
-            f"{gallery}/{path.name}" for path in pictures_of(name) if path.exists()])
+        pictures = [f"{to_gallery}/{path.name}" for path in pictures_of(name) if path.exists()]
+        made[findings / f"{name}.md"] = markdown.page(short, to_index, pictures)
     return made
 
 
-def stricter() -> str:
-    """Lines with the tolerances of the scenarios that have their own, from their files."""
+def own_tolerances() -> str:
+    """Lines with the tolerances of the scenarios that have tolerances of their own."""
     lines = []
     for name in scenario_file.names():
         with suppress(UsageError):  # main() reports what is wrong with a file
@@ -225,8 +242,8 @@ def stricter() -> str:
 
 
 def with_short_tables(report: Report) -> Report:
-    """The report with longer tables cut to MOST_ROWS; its result quotes the whole tables."""
-    def shortened(table: Table) -> Table:
+    """The report with longer tables cut to MOST_ROWS. Its result still quotes the whole tables."""
+    def shorten(table: Table) -> Table:
         if len(table.rows) <= MOST_ROWS:
             return table
         note = f"{report.name}.json in this folder has all {len(table.rows)} rows."
@@ -235,22 +252,23 @@ def with_short_tables(report: Report) -> Report:
     opening = report.opening
     with suppress(FirstFlightError):  # the page says what cannot be quoted
         opening = quoted(opening, [report])
-    return replace(report, opening=opening, findings=tuple(
-        replace(finding, tables=tuple(map(shortened, finding.tables)))
-        for finding in report.findings))
+    findings = tuple(replace(finding, tables=tuple(map(shorten, finding.tables)))
+                     for finding in report.findings)
+    return replace(report, opening=opening, findings=findings)
 
 
 def write_documents(reports: Mapping[str, Report], readme: Path, index: Path, findings: Path
                     ) -> None:
     """Write README's chapter, REPRODUCE, GALLERY next to it, and the pages.
 
-    A document that quotes a finding that is not kept stays as it is, with a message.
+    A document that quotes a finding that is not kept is left unchanged, and a message says so.
     """
-    for path, made in ((readme, partial(in_readme, readme, reports.values())),
-                       (index, partial(reproduce, reports)),
-                       (index.parent / "GALLERY.md", partial(gallery, index, reports, findings))):
+    documents = ((readme, partial(in_readme, readme, reports.values())),
+                 (index, partial(reproduce, reports)),
+                 (index.parent / "GALLERY.md", partial(gallery, index, reports, findings)))
+    for path, make_text in documents:
         try:
-            print(files.write(path, made()))
+            print(files.write(path, make_text()))
         except FirstFlightError as error:
             say(f"docs/update.py: {path}: left unchanged: {error}")
     for path, page in pages(reports, index, findings).items():
@@ -259,19 +277,25 @@ def write_documents(reports: Mapping[str, Report], readme: Path, index: Path, fi
 
 def pictures_of(name: str) -> list[Path]:
     """The paths of a scenario's pictures in the gallery, whether they exist or not."""
-    return [GALLERY / f"{name}{ending}.png" for ending in (
-        "", *(f"_{figure}" for figure in FURTHER.get(name, ())))]
+    further = [GALLERY / f"{name}_{figure}.png" for figure in FURTHER.get(name, ())]
+    return [GALLERY / f"{name}.png", *further]
 
 
 def gallery(index: Path, reports: Mapping[str, Report], findings: Path) -> str:
-    """The text of docs/GALLERY.md, which stands next to the index."""
-    pictures = {name: [f"{os.path.relpath(GALLERY, index.parent)}/{path.name}"
-                       for path in pictures_of(name) if path.exists()] for name in reports}
+    """The text of docs/GALLERY.md, which stands next to the index (REPRODUCE)."""
+    to_gallery = os.path.relpath(GALLERY, index.parent)
+    pictures = {}
+    for name in reports:
+        pictures[name] = [f"{to_gallery}/{path.name}" for path in pictures_of(name)
+                          if path.exists()]
     unmeasured = [name for name in scenario_file.names() if name not in reports]
+    # REPRODUCE has the claims of the scenarios whose minutes it quotes.
+    judged = {*re.findall(r"\{(\w+) / minutes\}", template("REPRODUCE"))}
+
     head = GALLERY_HEAD.replace("{index}", index.name)
     return head + markdown.gallery(
         list(reports.values()), pictures, unmeasured, os.path.relpath(findings, index.parent),
-        judged={*re.findall(r"\{(\w+) / minutes\}", template("REPRODUCE"))}) + "\n"
+        judged=judged) + "\n"
 
 
 def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
@@ -279,42 +303,51 @@ def draw_gallery(known: Mapping[str, Report], results: Path) -> None:
 
     known: the kept report of each scenario. A scenario without a whole run keeps its pictures.
     """
-    from firstflight.findings import drawing  # imports matplotlib, so only where it draws
+    from firstflight.findings import drawing  # imports matplotlib, which is slow
     for name in known:
         if name in SAMPLES:
             continue
         folders = whole_runs(name, results)
         if folders:
-            report = in_gallery(stored_report(folders[0]))
-            drawn = drawing.small(drawing.pngs(drawing.images(report)))
-            for path, content in zip(pictures_of(name), drawn.values()):
+            report = for_gallery(stored_report(folders[0]))
+            images = drawing.small(drawing.pngs(drawing.images(report)))
+            for path, content in zip(pictures_of(name), images.values()):
                 print(files.write(path, content))
 
 
-def in_gallery(report: Report) -> Report:
-    """A report with its first figure only, and those of FURTHER.
+def for_gallery(report: Report) -> Report:
+    """The report with only its first figure and the figures of FURTHER.
 
-    Figures of bars come before figures of windows, and are shown on one page: the run's own page,
-    or up to MOST_ON_A_PAGE figures under each other. Where there are more, those whose names begin
-    alike (fig5_rtt, fig5_bw).
+    A page of bars is the first figure, if the run has one. Else figures of bars come before figures
+    of windows over time, and up to MOST_ON_A_PAGE of them are shown under each other. Of more than
+    these, the figures whose names begin as the first one's are shown (fig5_rtt, fig5_bw).
     """
     drawn = [finding for finding in report.findings if finding.chart is not None]
     if not drawn:
         return replace(report, findings=())
+
     bars = [finding for finding in drawn if isinstance(finding.chart, BarChart)]
-    first = next((finding for finding in drawn if isinstance(finding.chart, BarPage)),
-                 bars[0] if bars and isinstance(drawn[0].chart, TimeChart) else drawn[0])
+    bar_pages = [finding for finding in drawn if isinstance(finding.chart, BarPage)]
+    first = drawn[0]
+    if bar_pages:
+        first = bar_pages[0]
+    elif bars and isinstance(first.chart, TimeChart):
+        first = bars[0]
+
     together = TOGETHER.get(report.name, ())
-    if together or len(bars) > MOST_ON_A_PAGE:
-        bars = [finding for finding in bars if finding.name in together or not together
-                and finding.name.partition("_")[0] == first.name.partition("_")[0]]
+    if together:
+        bars = [finding for finding in bars if finding.name in together]
+    elif len(bars) > MOST_ON_A_PAGE:
+        beginning = first.name.partition("_")[0]
+        bars = [finding for finding in bars if finding.name.partition("_")[0] == beginning]
     charts = [finding.chart for finding in bars if isinstance(finding.chart, BarChart)]
     if isinstance(first.chart, BarChart) and 1 < len(charts) <= MOST_ON_A_PAGE:
         # The scenario's title may name what only its other figures show.
         title = report.title if len(charts) == len(drawn) else joint_title(charts)
         first = replace(first, chart=bar_page(title, charts))
-    return replace(report, findings=(first, *(finding for finding in drawn if finding.name in
-                                              FURTHER.get(report.name, ()))))
+
+    further = [finding for finding in drawn if finding.name in FURTHER.get(report.name, ())]
+    return replace(report, findings=(first, *further))
 
 
 def in_readme(path: Path, reports: Iterable[Report]) -> str:
@@ -322,29 +355,33 @@ def in_readme(path: Path, reports: Iterable[Report]) -> str:
     before, heading, after = reading.content(path).decode().partition(HEADING)
     if not heading:
         raise FirstFlightError(f"README.md has no chapter {HEADING.strip()!r}")
-    chapter = filled(quoted(template("README").strip("\n"), reports))
+    chapter = wrap_paragraphs(quoted(template("README").strip("\n"), reports))
     return f"{before}{heading}\n{chapter}\n{NEXT}{after.partition(NEXT)[2]}"
 
 
 def reproduce(reports: Mapping[str, Report]) -> str:
     """The text of docs/REPRODUCE.md. Raises FirstFlightError."""
     text = template("REPRODUCE")
-    for name, word in {
-            "within_percent": f"{claims.WITHIN_PERCENT:g}",
-            "within_points": f"{claims.WITHIN_POINTS:g}", "as_published": stricter(),
-            "least_draws": str(claims.LEAST_DRAWS), "reproduced": claims.REPRODUCED,
-            "too_few": claims.in_full(claims.UNDECIDED), "direction": claims.DIRECTION,
-            "not_reproduced": claims.NOT_REPRODUCED, "rebuilt": claims.REBUILT}.items():
+    words = {"within_percent": f"{claims.WITHIN_PERCENT:g}",
+             "within_points": f"{claims.WITHIN_POINTS:g}", "as_published": own_tolerances(),
+             "least_draws": str(claims.LEAST_DRAWS), "reproduced": claims.REPRODUCED,
+             "too_few": claims.in_full(claims.UNDECIDED), "direction": claims.DIRECTION,
+             "not_reproduced": claims.NOT_REPRODUCED, "rebuilt": claims.REBUILT}
+    for name, word in words.items():
         text = text.replace(f"{{{name}}}", word)
     return quoted(text, reports.values())
 
 
-def filled(text: str) -> str:
-    """Paragraphs wrapped to WIDTH; pictures, tables, headings and code keep their lines."""
-    return "\n\n".join(
-        paragraph if paragraph.startswith(("[![", "|", "#", "    ")) else
-        textwrap.fill(paragraph, WIDTH, break_long_words=False, break_on_hyphens=False)
-        for paragraph in text.split("\n\n"))
+def wrap_paragraphs(text: str) -> str:
+    """The text with lines of at most WIDTH; pictures, tables, headings and code keep their lines.
+    """
+    paragraphs = []
+    for paragraph in text.split("\n\n"):
+        if not paragraph.startswith(("[![", "|", "#", "    ")):
+            paragraph = textwrap.fill(paragraph, WIDTH, break_long_words=False,
+                                      break_on_hyphens=False)
+        paragraphs.append(paragraph)
+    return "\n\n".join(paragraphs)
 
 
 def write_chapter(folder: Path, output: Path | None) -> None:
@@ -357,6 +394,7 @@ def write_chapter(folder: Path, output: Path | None) -> None:
 
 
 def main(argv: Sequence[str]) -> int:
+    """Write the documents of a command line; return the exit status."""
     arguments = parse(argv)
     if arguments.run is not None:
         return with_each("docs/update.py", [arguments.run],

@@ -91,5 +91,6 @@ def _handshake_bytes(evidence: PageEvidence, port: int, connection: ConnectionTi
         return sum(report["flight"]) + sum(report["tickets"])
 
     flight_bytes = connection.flight_bytes
-    later_records = records_between(evidence.records.get(port, ()), flight_bytes, connection.sent_end)
+    lengths = evidence.records.get(port, ())
+    later_records = records_between(lengths, flight_bytes, connection.sent_end)
     return flight_bytes + sum(later_records[:tls.tickets_of(evidence.trial)])
