@@ -1,15 +1,16 @@
 """The only way in which the project writes files.
 
 A file is written whole or stays as it was, and nobody else's link can redirect it (places.py walks
-its path). What is new belongs to the user who called sudo (SUDO_UID). There are two kinds of paths:
+its path). New files and folders belong to the user who called sudo (SUDO_UID). There are two kinds
+of paths:
 
-- One that the user gave. `sudo ./run.sh` writes as root into folders that others may write to as
-  well. So a link is followed only if root or this process owns it, or if the invoking user owns
+- A path that the user gave. `sudo ./run.sh` writes as root into folders that others may write to,
+  too. So a link is followed only if root or this process owns it, or if the invoking user owns
   it and it names a neighbour. `write` replaces regular files only; it writes into a FIFO or a
   character device (a terminal, /dev/null), and refuses a disk, a socket or a folder.
-- One below an open folder (`Folder`, `save`). A stranger may have filled that folder with links
-  that this process owns and that lead anywhere. None is followed; a link with the name of the new
-  file is replaced. (openat2 is one call for a path; walking works on every kernel.)
+- A path below an open folder (`Folder`, `save`). A stranger may have filled that folder with links
+  that this process owns and that lead anywhere. No link is followed; a link with the name of the
+  new file is replaced. (openat2 is one call for a path; walking works on every kernel.)
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ def write(path: Path, content: bytes | str) -> Path:
     written into.
     """
     data = content.encode() if isinstance(content, str) else content
-    end = path  # of the links that have been followed
+    end = path  # where the links lead that have been followed
     for _ in range(MOST_LINKS + 1):
         with folder_of(end.parent, end.name) as folder:
             target = _link_target(end, folder)
@@ -53,7 +54,7 @@ def write(path: Path, content: bytes | str) -> Path:
 def save(folder: Path, place: str, content: bytes | str) -> Path:
     """Write a file whole below a folder that the user gave; return its path. Raises WriteError.
 
-    place: relative, of any depth. No link below the folder is followed.
+    place: the path below the folder, of any depth. No link below the folder is followed.
     """
     with Folder(folder) as opened:
         with opened.replacing(place) as file:
@@ -91,14 +92,15 @@ def open_to_append(path: Path) -> FileIO:
 
 
 def write_all(file: FileIO, content: bytes) -> None:
-    """Write all of it to an unbuffered file, in several calls if need be. Raises OSError."""
+    """Write all of the content to an unbuffered file, in several calls if need be. Raises OSError.
+    """
     rest = memoryview(content)
     while rest:
         rest = rest[file.write(rest):]
 
 
 def make_folder(path: Path) -> Path:
-    """Create a folder, and those above it, if they are missing. Raises WriteError."""
+    """Create a folder and the folders above it, as far as they are missing. Raises WriteError."""
     with folder_of(path):
         return path
 
@@ -114,7 +116,7 @@ def make_new_folder(path: Path) -> bool:
 
 
 def make_empty_folder(path: Path) -> Path:
-    """Create an empty folder; what was there is removed. Raises WriteError."""
+    """Create an empty folder, after removing whatever had its name. Raises WriteError."""
     remove(path)
     with folder_of(path.parent, path.name) as folder:
         os.mkdir(path.name, dir_fd=folder)
@@ -133,7 +135,7 @@ def remove(path: Path) -> None:
 
 
 def link(path: Path, to: str) -> None:
-    """Make a link to its neighbour `to`, or change where it leads. Raises WriteError."""
+    """Make a link to the neighbour `to`, or change where a link leads. Raises WriteError."""
     with folder_of(path.parent, path.name) as folder:
         existing = status_of(path.name, folder)
         if existing is not None and not stat.S_ISLNK(existing.st_mode):
@@ -170,7 +172,7 @@ class Folder:
 
     @contextmanager
     def replacing(self, place: str) -> Iterator[FileIO]:
-        """A new, unbuffered file. It gets its name once all of it is on the disk."""
+        """Open a new, unbuffered file, which gets its name once all of it is on the disk."""
         with writing(self.path / place):
             name, folder = self._look_up(place)
             with _replacing(name, folder) as file:
@@ -242,7 +244,7 @@ def _write(path: Path, folder: int, data: bytes) -> None:
 
 @contextmanager
 def _renamed(name: str, folder: int) -> Iterator[str]:
-    """A temporary name for a file or link that is then renamed to `name`. Raises OSError."""
+    """Give a temporary name for a file or link, and rename that to `name`. Raises OSError."""
     aside = f".first-flight-{secrets.token_hex(8)}"
     try:
         yield aside
@@ -254,7 +256,7 @@ def _renamed(name: str, folder: int) -> Iterator[str]:
 
 @contextmanager
 def _replacing(name: str, folder: int) -> Iterator[FileIO]:
-    """A new file that gets its name once it is on the disk. Raises OSError."""
+    """Open a new file, which gets its name once it is on the disk. Raises OSError."""
     with _renamed(name, folder) as aside:
         number, has_name = _new_file(aside, folder)
         with open(number, "wb", buffering=0) as file:
@@ -266,7 +268,10 @@ def _replacing(name: str, folder: int) -> Iterator[FileIO]:
 
 
 def _new_file(aside: str, folder: int) -> tuple[int, bool]:
-    """A new file, and whether it has a name: without one a killed process leaves nothing behind."""
+    """Open a new file; return its descriptor, and whether it has a name.
+
+    A file without a name is gone if this process is killed.
+    """
     with suppress(OSError):  # some file systems have no O_TMPFILE
         return os.open(".", os.O_WRONLY | os.O_TMPFILE, 0o666, dir_fd=folder), False
     return os.open(aside, os.O_WRONLY | NEW, 0o666, dir_fd=folder), True

@@ -1,7 +1,7 @@
-"""Work shared out among processes that begin as copies of this one.
+"""Shares work out among processes that begin as copies of this one.
 
-concurrent.futures is not used: if this process is killed, the processes of its pools wait for
-ever, and they take only tasks that can be pickled. multiprocessing.Process takes as many lines.
+concurrent.futures is not used: its pools take only tasks that can be pickled, and if this process
+is killed, the processes of a pool wait for ever. multiprocessing.Process would take as many lines.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ T = TypeVar("T")
 
 
 def results(tasks: Sequence[Callable[[], T]]) -> list[T]:
-    """What each task returns, in order. Each processor runs a share of the tasks.
+    """What each task returns, in the order of the tasks. Each processor runs a share of them.
 
     What a task raises is raised here, too: a share whose process ended without a result is
-    repeated in this process. No child outlives the call; if this process dies, a child ends
-    with its share.
+    repeated in this process. No child outlives the call; if this process dies, a child ends once
+    it has done its share.
     """
     count = max(1, min(len(tasks), len(os.sched_getaffinity(0))))
     shares = [tasks[number::count] for number in range(count)]
@@ -35,6 +35,7 @@ def results(tasks: Sequence[Callable[[], T]]) -> list[T]:
             os.kill(pid, signal.SIGKILL)  # nobody has waited for it yet, so the number is its own
             os.close(pipe)
             os.waitpid(pid, 0)
+    # The task at index i was number i // count of share i % count.
     return [finished[place % count][place // count] for place in range(len(tasks))]
 
 
@@ -43,7 +44,7 @@ def _do(share: Sequence[Callable[[], T]]) -> list[T]:
 
 
 def _begin(share: Sequence[Callable[[], T]]) -> tuple[int, int]:
-    """Fork a process that does a share: its number, and a pipe with its result."""
+    """Fork a process that does a share; return its id, and a pipe that gives its results."""
     reading, writing = os.pipe()
     pid = os.fork()
     if pid:

@@ -1,9 +1,10 @@
-"""Reads files that may be compressed by gzip; what they hold is counted while it is read."""
+"""Reads files that may be compressed by gzip, up to a limit of their inflated content."""
 
 from __future__ import annotations
 
 import errno
 import io
+import math
 import zlib
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
@@ -14,10 +15,10 @@ from firstflight.base import reading
 
 PIECE_BYTES = 1 << 16
 MOST_MEMBERS = 100_000  # gzip files that follow each other in one file; bgzip's have 64 kB each
-WHOLE = 1000  # lines at the start of a text, with its head: a sample has all of them
-_GZIP = b"\x1f\x8b"
-_GZIP_BITS = 31  # how zlib is asked for gzip's format, with a window of any size
-# What other compressed files begin with, and the command that unpacks them.
+WHOLE = 1000  # lines at the start of a text, its head among them, which a sample has in full
+_GZIP = b"\x1f\x8b"  # the first bytes of a gzip file
+_GZIP_BITS = 31  # zlib's number for gzip's format, with a window of any size
+# The first bytes of other compressed files, the program, and the command that unpacks them.
 _OTHERS = {b"\xfd7zXZ\0": ("xz", "unxz"), b"\x28\xb5\x2f\xfd": ("zstd", "unzstd"),
            b"BZh": ("bzip2", "bunzip2"), b"PK\x03\x04": ("zip", "unzip")}
 
@@ -31,8 +32,8 @@ def content(path: Path, most_bytes: int) -> bytes:
 def opened(path: Path, most_bytes: int) -> BinaryIO:
     """A file open for reading, inflated where it is compressed by gzip.
 
-    Raises OSError if it is no regular file, or compressed otherwise; so does reading if it is
-    damaged or has more than most_bytes.
+    Raises OSError if it is no regular file, or compressed in another format. Reading raises OSError
+    if the file is damaged or has more than most_bytes.
     """
     file = reading.opened(path)
     try:
@@ -60,7 +61,7 @@ def inflate(compressed: bytes, most_bytes: int) -> bytes:
 
 
 class _Pieces(io.RawIOBase):
-    """A file whose content comes in pieces, most_bytes at most."""
+    """A file to read whose content comes in pieces, and has at most most_bytes."""
 
     def __init__(self, file: BinaryIO, pieces: Iterator[bytes], most_bytes: int) -> None:
         self.file, self.pieces, self.most_bytes = file, pieces, most_bytes
@@ -126,7 +127,8 @@ class Lines:
 def lines(path: Path, most_read: int, most_lines: int, most_bytes: int) -> Lines:
     r"""The lines of a text, ended by \n, \r or \r\n; evenly fewer where it has more than most_read.
 
-    most_lines, most_bytes: of the inflated text. Raises OSError, also while it is read.
+    most_lines, most_bytes: the most that the inflated text may have. Raises OSError, also while
+    the lines are read.
     """
     count = since_end = 0
     with opened(path, most_bytes) as file:
@@ -140,7 +142,7 @@ def lines(path: Path, most_read: int, most_lines: int, most_bytes: int) -> Lines
             if count > most_lines:
                 raise OSError(errno.EFBIG, f"it has more than {most_lines:,} lines")
 
-    one_in = -(-count // most_read)
+    one_in = math.ceil(count / most_read)
     if one_in <= 1:
         return Lines(_closing(opened(path, most_bytes)))
     # An odd distance: where two kinds of lines take turns, the sample has both.
@@ -168,10 +170,10 @@ def _sampled(file: BinaryIO, one_in: int) -> Generator[str, None, None]:
                 raise OSError(errno.EFBIG, reading.LONG_LINE)
 
             first = ended[:max(0, WHOLE - number)]
-            behind = ended[len(first):]
-            passed = max(0, number - WHOLE)  # lines behind the first ones, in earlier pieces
+            later = ended[len(first):]
+            passed = max(0, number - WHOLE)  # lines after the first ones, in earlier pieces
             until_next = -passed % one_in
-            yield from map(_decoded, (*first, *behind[until_next::one_in]))
+            yield from map(_decoded, (*first, *later[until_next::one_in]))
             number += len(ended)
     if rest:
         yield _decoded(rest)

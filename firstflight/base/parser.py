@@ -18,13 +18,13 @@ from firstflight.base.terminal import print_while_read, say
 from firstflight.base.words import near_words
 
 
-# In a help that is written by hand, what a flag's text begins with: the flag, and its value unless
-# that may be left out, as [BYTES].
+# How the text of a flag begins in a help that is written by hand: with the flag and the value that
+# it needs. A value in brackets, such as [BYTES], may be left out.
 _NEEDED_VALUE = re.compile(r"  \S+ ([^\s[]+)")
 
 
 class Once(argparse._StoreAction):
-    """A flag with one value. Giving it twice is an error: the last never wins."""
+    """A flag with one value. Giving it twice is an error, and the last value never wins."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
                  values: Any, option_string: str | None = None) -> None:
@@ -38,11 +38,13 @@ class Once(argparse._StoreAction):
 class Parser(argparse.ArgumentParser):
     """Reports an error in one line, and leaves the list of flags to --help; has --version.
 
-    synonyms: for words that are no flags, what to type instead: a sentence, or a flag with an
-    example of its value. The user's own value is shown in its place if the flag accepts it.
-    short: the text of --help, where `--help all` shows every flag and `--help FLAG` one.
-    examples: a command for each flag, by the flag's name. command_help: returns the help of the
-    flags that stand before `-- COMMAND`, which another parser reads.
+    synonyms: what to type instead of words that are no flags: a sentence, or a flag with an example
+    of its value. The user's own value replaces the example if the flag accepts it.
+    short: the text of --help; `--help all` then shows every flag, and `--help FLAG` one. "" for a
+    parser with one help.
+    examples: a command for each flag, by the flag's name.
+    command_help: returns the help of the flags that stand before `-- COMMAND`, which another parser
+    reads.
     """
 
     def __init__(self, synonyms: Mapping[str, str | tuple[str, str]] = {}, short: str = "",
@@ -72,7 +74,8 @@ class Parser(argparse.ArgumentParser):
         for word in self.words:
             if word.startswith("-") and word.endswith("=--"):
                 self.error(f"{word}: -- is not a value")
-        if self.short and self.words[:1] in (["--help"], ["-h"]) and len(self.words) > 1:
+        asks_for_flag = len(self.words) > 1 and self.words[0] in ("--help", "-h")
+        if self.short and asks_for_flag:
             # As one word: else argparse takes `--help --rtt` for two flags.
             self.words[:2] = [f"--help={self.words[1]}"]
         arguments, unknown = self.parse_known_args(self.words, namespace)
@@ -91,7 +94,8 @@ class Parser(argparse.ArgumentParser):
                 action, f"{error.message}: {'|'.join(action.option_strings)} {values}") from None
 
     def _refusal_of_words(self, unknown: Sequence[str]) -> str:
-        """What is wrong with the first unknown flag among these words, or with all of them."""
+        """What is wrong with the first unknown flag among these words; without one, with all words.
+        """
         typed = next((word for word in unknown if word.startswith("-")), "")
         if not typed:
             return f"unrecognized arguments: {' '.join(unknown)}"
@@ -120,7 +124,8 @@ class Parser(argparse.ArgumentParser):
     def replacement(self, flag: str, value: str) -> str:
         """The flag and value that an unknown flag most likely stands for; "" for none.
 
-        value: what the user typed behind it. An example stands in its place if the flag refuses it.
+        value: what the user typed after the flag. An example replaces it if the known flag refuses
+        it.
         """
         near = self._nearest(flag)
         if near in self.synonyms:
@@ -153,9 +158,9 @@ class Parser(argparse.ArgumentParser):
 
     def _help_of_command_flag(self, flag: str) -> str:
         """The help of a flag that stands before `-- COMMAND`; "" if the flag is none of them."""
-        # Its line, and those that go on with it, which are indented.
-        its_lines = rf"^  {re.escape(flag)}\b.*\n(?: {{10,}}.*\n)*"
-        found = re.search(its_lines, self.command_help(), re.MULTILINE)
+        # The flag's line, and the indented lines that go on with it.
+        lines = rf"^  {re.escape(flag)}\b.*\n(?: {{10,}}.*\n)*"
+        found = re.search(lines, self.command_help(), re.MULTILINE)
         return found[0] if found else ""
 
     def accepts(self, flag: str, value: str) -> bool:
@@ -192,7 +197,7 @@ class Parser(argparse.ArgumentParser):
 
 
 class _Help(argparse.Action):
-    """Print the short help, all of it, or that of one flag."""
+    """Print the short help, the help of all flags, or the help of one flag."""
 
     def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace,
                  values: Any, option_string: str | None = None) -> None:

@@ -1,4 +1,4 @@
-"""Shows how far a measurement is: a bar on a terminal, a line now and then elsewhere."""
+"""Shows the progress of a measurement: as a bar on a terminal, elsewhere by a line now and then."""
 
 from __future__ import annotations
 
@@ -14,17 +14,17 @@ from firstflight.base.words import format_duration
 if TYPE_CHECKING:
     from tqdm import tqdm
 
-# Without a terminal: often enough to show progress, seldom enough for a log.
+# The time between two lines without a terminal.
 PLAIN_INTERVAL_S = 30.0
-# No remaining time is shown before this part is measured: the first trials may be far slower.
+# The remaining time is shown once this part is measured, since the first trials may be far slower.
 LEAST_PART_MEASURED = 0.05
 
 
 class Progress:
     """Counts trials, and shows how many are measured. Use as a context manager.
 
-    total: all trials, with those that an earlier process measured; done: how many these are.
-    what: the name in front, such as a scenario's. quiet: prints nothing at all.
+    total: the number of all trials. done: how many of these an earlier process has measured. what:
+    the name that begins a line, such as a scenario's. quiet: whether nothing is printed at all.
     """
 
     def __init__(self, total: int, done: int, what: str, quiet: bool = False) -> None:
@@ -32,13 +32,13 @@ class Progress:
         self.done = done
         self.done_before = done
         self.what = what
-        self.doing = ""  # who measured the last trial
+        self.doing = ""  # what measured the last trial, in words
         self.quiet = quiet
         self.bar: tqdm[None] | None = None
 
         self.started = time.monotonic()
         self.ended = threading.Event()
-        # Reports by the clock, not by trials: one of thousands of connections takes minutes.
+        # Reports by the clock and not by trials: a trial of thousands of connections takes minutes.
         self.reporter = threading.Thread(target=self._report, daemon=True)
 
     def __enter__(self) -> Progress:
@@ -54,7 +54,7 @@ class Progress:
         return self
 
     def step(self, doing: str = "") -> None:
-        """Count one more trial. doing: who measures, "" if that is clear."""
+        """Count one more trial. doing: what measured it, in words; "" if that is clear."""
         self.done += 1
         self.doing = doing
         if self.bar is not None:
@@ -81,6 +81,7 @@ class Progress:
         return line
 
     def _report(self) -> None:
+        """Print a line every PLAIN_INTERVAL_S, until the measurement ends."""
         while not self.ended.wait(PLAIN_INTERVAL_S):
             say(self.line(time.monotonic() - self.started))
 

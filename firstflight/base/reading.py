@@ -1,4 +1,4 @@
-"""Reads files that may come from a stranger: regular ones, up to a limit."""
+"""Reads files that may come from a stranger: only regular files, and only up to a limit."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Differences: from a long table of values to base − experiment, with an interval.
+"""Computes differences: base − experiment with an interval, from a long table of values.
 
-Each row of the table is a value of a cell under a window, with a weight and its sampling unit: what
-was drawn at random. Which unit that is, and so which estimator fits, depends on how the values were
-measured:
+Each row of the table is a value of a cell under a window, with a weight and a sampling unit. The
+unit is what was drawn at random. Which unit that is, and so which estimator fits, depends on how
+the values were measured:
 
 - resampled_in_cells: each cell was repeated; repeats are resampled within their cell.
 - resampled_clients, resampled_quantiles: responses of clients, whose responses share a network.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from firstflight.base.resampling import Numbers
 
 USER_RESAMPLES = 1000
-VARIES_MS = 0.001  # repeats that differ by less are equal: the difference is rounding
+VARIES_MS = 0.001  # repeats whose values differ by less are equal: the rest is rounding
 
 
 class Row(NamedTuple):
@@ -80,8 +80,8 @@ def resampled_in_cells(base: Rows, experiment: Rows, sign: int) -> Difference:
     """The weighted mean over cells, with a bootstrap of the repeats within each cell.
 
     A row's weight is that of its cell. Both sides have the same cells in the same order. If each
-    unit of each cell has a value on both sides, the pairs are resampled; otherwise the values of
-    each side are, separately.
+    unit of each cell has a value on both sides, pairs of values are resampled. Otherwise the values
+    of each side are resampled by themselves.
     """
     base_cells = list(by_cell(base).values())
     experiment_cells = list(by_cell(experiment).values())

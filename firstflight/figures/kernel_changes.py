@@ -75,7 +75,7 @@ def _pair_sentence(pair: str, changes: Sequence[KernelChange]) -> str:
 
 
 def _effect(change: KernelChange, is_only_cell: bool) -> str:
-    """Such as "saves up to 12 ms (3.4 %), from 350 to 338 ms (at RTT 20 ms)"."""
+    """What a kernel does: "saves up to 12 ms (3.4 %), from 350 to 338 ms (at RTT 20 ms)"."""
     saved = change.saved
     up_to = "" if is_only_cell else "up to "
     size = (f"{up_to}{format_brief(abs(change.saved_ms))} ms"
@@ -102,7 +102,7 @@ def findings(changes: Sequence[KernelChange], time: str) -> tuple[Finding, ...]:
 
 
 def kernels_table(changes: Sequence[KernelChange], time: str) -> Table:
-    """A row for each cell and pair. time: which time is compared, such as "page"."""
+    """A table with a row for each cell and pair. time: which time is compared, such as "page"."""
     columns = (
         Column("", is_text=True), Column("kernel", is_text=True, is_filter=True),
         Column("from", "ms", time), Column("to", "ms", time), Column("improved", "ms"),

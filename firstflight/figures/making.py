@@ -15,7 +15,7 @@ from firstflight.scenario.figure_kinds import Figure
 
 
 class NothingToShow(FirstFlightError):
-    """A figure cannot be made of the records; the message says why."""
+    """Raised if a figure cannot be made of the records; the message says why."""
 
 
 A = TypeVar("A")

@@ -1,7 +1,7 @@
-"""What-if trials: which of them would show why a larger window changed a time, or did not.
+"""Chooses the what-if trials that would show why a larger window changed a time, or did not.
 
-They are the requested trials without some of their limits (setting.limits), with the same seed.
-Which limits are lifted depends on what the larger window does; figures.reasons says it in words.
+A what-if trial is a requested trial without some of its limits (setting.limits), with the same
+seed. Which limits are lifted depends on what the larger window does: see figures.reasons.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from firstflight.setting import draws
 from firstflight.setting.limits import Limit, limits_of, without
 from firstflight.setting.seeds import netem_seed
 
-EXPLAINED_SHARE = 0.8  # of a change, at least, is gone without the limit that causes it
+EXPLAINED_SHARE = 0.8  # the least part of a change that vanishes without the limit that causes it
 # A limit is named with the reason if the savings with and without it differ by this share of the
 # larger saving.
 MOST_OF = 0.5
-MOST_TRIALS = 40  # what-if trials for the reasons of a short answer, their repeats aside
+MOST_TRIALS = 40  # what-if trials for the reasons of a short answer, without their repeats
 # What-if trials for a reason that is not known otherwise may take so many times as long as the
 # requested trials.
 LONGER = 3
@@ -53,11 +53,11 @@ class WhatIfs(ABC, Generic[T, R]):
 
     @abstractmethod
     def every_limit(self, trial: T) -> Sequence[Limit[T]]:
-        """All limits that are considered, those included that the trial does not have."""
+        """All limits that are considered, whether the trial has them or not."""
 
     @abstractmethod
     def cell_of(self, trial: T) -> T:
-        """What all repeats of a trial have in common."""
+        """The trial without what distinguishes its repeats."""
 
     @abstractmethod
     def cost_s(self, trial: T) -> float:
@@ -65,11 +65,14 @@ class WhatIfs(ABC, Generic[T, R]):
 
     def between(self, base: CellSetting[T, R], experiment: CellSetting[T, R]
                 ) -> WindowChange[T, R]:
-        """What one setting changes against another. Raises ValueError where one has no mean."""
-        first: Any = base.requested
-        second: Any = experiment.requested
-        return WindowChange(base, experiment, saved_between(base, experiment),
-                            (first.initcwnd, second.initcwnd))
+        """What the experiment changes compared with the base.
+
+        Raises ValueError where one of them has no mean.
+        """
+        base_trial: Any = base.requested
+        experiment_trial: Any = experiment.requested
+        windows = (base_trial.initcwnd, experiment_trial.initcwnd)
+        return WindowChange(base, experiment, saved_between(base, experiment), windows)
 
     @abstractmethod
     def sent(self, change: WindowChange[T, R]) -> str:
@@ -84,7 +87,7 @@ class WhatIfs(ABC, Generic[T, R]):
         """What distinguishes a comparison from the others."""
 
     def accounted(self, change: WindowChange[T, R]) -> str:
-        """Why a larger window saves nothing, as far as packets alone show; "" where they do not."""
+        """Why a larger window saves nothing, if packets alone show it; "" if they do not."""
         return ""
 
     def cannot_differ(self, change: WindowChange[T, R]) -> bool:
@@ -109,11 +112,12 @@ class WhatIfs(ABC, Generic[T, R]):
         return len(change.repeats) > 1 or not self.is_drawn(change)
 
     def limits(self, trial: T) -> tuple[Limit[T], ...]:
-        """The limits that a trial has, in their order."""
+        """The limits that a trial has, in the order of every_limit."""
         return limits_of(trial, self.every_limit(trial))
 
     @cached_property
     def _cells(self) -> dict[T, CellSetting[T, R]]:
+        """The cells of the what-if trials, by what cell_of returns."""
         cells: dict[Any, list[R]] = grouped(
             self.records, lambda record: self.cell_of(_trial(record)))
         return {trial: CellSetting(trial, records) for trial, records in cells.items()}
@@ -132,7 +136,10 @@ class WhatIfs(ABC, Generic[T, R]):
 
     def over_repeats_of(self, change: WindowChange[T, R], lifted: WindowChange[T, R]
                         ) -> WindowChange[T, R]:
-        """A comparison over the repeats that a what-if trial of it has; all for a single one."""
+        """The comparison over only the repeats that the what-if comparison `lifted` has.
+
+        All repeats where `lifted` has a single one.
+        """
         repeats = lifted.repeats
         if len(repeats) < 2 or not {*repeats} < {*change.repeats}:
             return change
@@ -144,12 +151,15 @@ def _trial(record: Any) -> Any:
 
 
 def tolerance_ms(change: WindowChange[T, R]) -> float:
-    """A smaller saving may be none: half its 95 % interval, or 1 % of the time if that is more."""
+    """The saving up to which a change counts as none.
+
+    It is half of the 95 % interval, or 1 % of the time if that is more.
+    """
     return max(change.half_ms, SAME_PART * change.saved.base.value)
 
 
 def may_be_chance(change: WindowChange[T, R]) -> bool:
-    """Whether chance may hide what the window does: its interval is wide, and holds zero."""
+    """Whether chance may hide what the window does: the interval is wide, and includes zero."""
     interval = change.saved.absolute.interval
     return (interval is not None and interval[0] <= 0 <= interval[1]
             and change.half_ms > SAME_PART * change.saved.base.value)
@@ -166,8 +176,11 @@ def idle_saved_ms(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> float 
     """How much less the link is idle with the larger window; None in runs without idle times."""
     if not what_ifs.IDLE:
         return None
-    idle_ms = [mean(cell.counting, what_ifs.IDLE) for cell in (change.base, change.experiment)]
-    return None if idle_ms[0] is None or idle_ms[1] is None else idle_ms[0] - idle_ms[1]
+    base_ms = mean(change.base.counting, what_ifs.IDLE)
+    experiment_ms = mean(change.experiment.counting, what_ifs.IDLE)
+    if base_ms is None or experiment_ms is None:
+        return None
+    return base_ms - experiment_ms
 
 
 def is_round_trips(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> bool:
@@ -239,7 +252,11 @@ def what_if_trials(changes: Iterable[WindowChange[T, R]], what_ifs: WhatIfs[T, R
 
 def _in_order_of_need(changes: Sequence[WindowChange[T, R]], what_ifs: WhatIfs[T, R]
                       ) -> list[WindowChange[T, R]]:
-    """Effects whose reason is not known, then all others; of equal ones first one of each size."""
+    """The comparisons in the order in which what-if trials are measured for them.
+
+    Effects whose reason is not known come first, then all others. Within both, one comparison of
+    each size comes before a second one of that size.
+    """
     met: Counter[tuple[float, float]] = Counter()
     places: list[tuple[bool, int]] = []
     for change in changes:
@@ -262,15 +279,17 @@ def is_known(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> bool:
 
 def changes_to_explain(changes: Sequence[WindowChange[T, R]],
                        is_question: bool) -> Sequence[WindowChange[T, R]]:
-    """The comparisons to explain, those that change most first.
+    """The comparisons to explain; the largest changes come first.
 
-    All comparisons of a question by flags; of a scenario the largest saving and the largest harm.
+    A question by flags has all its comparisons explained. A scenario has only its largest saving
+    and its largest harm explained.
     """
     if is_question or not changes:
         return sorted(changes, key=lambda change: -abs(change.saved_ms))
     best = max(changes, key=lambda change: change.saved_ms)
     worst = min(changes, key=lambda change: change.saved_ms)
-    return [best, *([worst] if sign(worst) < 0 and worst is not best else [])]
+    does_harm = sign(worst) < 0 and worst is not best
+    return [best, worst] if does_harm else [best]
 
 
 def _trials(change: WindowChange[T, R], limits: Sequence[Limit[T]], what_ifs: WhatIfs[T, R]
@@ -290,7 +309,8 @@ def _trials(change: WindowChange[T, R], limits: Sequence[Limit[T]], what_ifs: Wh
         enough = LEAST_ADDED
     else:
         narrow_ms = ADDED_SHARE * max(abs(change.saved_ms), abs(lifted.saved_ms))
-        enough = max(_enough_repeats(each, LEAST_ADDED, narrow_ms) for each in (change, lifted))
+        enough = max(_enough_repeats(change, LEAST_ADDED, narrow_ms),
+                     _enough_repeats(lifted, LEAST_ADDED, narrow_ms))
     kept = {*repeats[:enough]}
     trials = [without(trial, limits) for cell in (change.base, change.experiment)
               for trial in cell.trials if trial.repeat in kept]
@@ -324,7 +344,8 @@ def _is_chance(lifted: Any, cell: CellSetting[T, R]) -> bool:
     An endless queue drops nothing, so that no microsecond decides; BBR still draws when it probes.
     """
     has_queue = "queue" not in lifted.what_if.split("_")
-    return bool(lifted.is_random or cell.is_drawn and (has_queue or lifted.is_bbr))
+    is_drawn = cell.is_drawn and (has_queue or lifted.is_bbr)
+    return bool(lifted.is_random or is_drawn)
 
 
 def _enough_repeats(change: WindowChange[T, R], least: int, narrow_ms: float) -> int:
@@ -335,7 +356,10 @@ def _enough_repeats(change: WindowChange[T, R], least: int, narrow_ms: float) ->
 
 def _by_difference(change: WindowChange[T, R], sets: Sequence[Sequence[Limit[T]]],
                    what_ifs: WhatIfs[T, R]) -> list[Sequence[Limit[T]]]:
-    """These sets of limits: first those never measured, then those that change a saving most."""
+    """The sets of limits in another order.
+
+    Sets that were never measured come first, then those that change the saving most.
+    """
     def difference_ms(limits: Sequence[Limit[T]]) -> float:
         lifted = what_ifs.change(change, limits)
         if lifted is None:
@@ -347,7 +371,7 @@ def _by_difference(change: WindowChange[T, R], sets: Sequence[Sequence[Limit[T]]
 
 def _limits_to_lift(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
                     ) -> Sequence[Sequence[Limit[T]]]:
-    """The sets of limits to lift, those measured already included."""
+    """The sets of limits to lift, whether they were measured already or not."""
     if may_be_chance(change) or what_ifs.cannot_differ(change):
         return []
     limits = what_ifs.limits(change.experiment.requested)
@@ -363,13 +387,13 @@ def _limits_to_lift(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
 
 def suspects(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
               ) -> list[tuple[Limit[T], ...]]:
-    """The sets of limits that may cause a change, likely ones first, as far as they are needed.
+    """The sets of limits that may cause a change, as far as they are needed, likely ones first.
 
-    First each limit that may do harm, then each other one, then pairs of those that may do harm.
-    The next of these groups is tried only if the one before was measured and has no cause.
+    Each limit that may do harm comes first, then each other limit, then pairs of limits that may do
+    harm. The next of these groups is tried only if the one before was measured and has no cause.
     """
-    limits = what_ifs.limits(change.experiment.requested)
-    harmful = [limit for limit in limits if limit.may_harm]
+    every_limit = what_ifs.limits(change.experiment.requested)
+    harmful = [limit for limit in every_limit if limit.may_harm]
     others = [limit for limit in raisable(change, what_ifs) if limit not in harmful]
     groups: list[list[tuple[Limit[T], ...]]] = [
         [(limit,) for limit in harmful], [(limit,) for limit in others],
@@ -377,7 +401,7 @@ def suspects(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]
     tried: list[tuple[Limit[T], ...]] = []
     for group in groups:
         tried += group
-        is_measured = all(what_ifs.change(change, each) is not None for each in group)
+        is_measured = all(what_ifs.change(change, limits) is not None for limits in group)
         if not is_measured or causes(change, group, what_ifs):
             break
     return tried
@@ -397,9 +421,10 @@ def raisable(change: WindowChange[T, R], what_ifs: WhatIfs[T, R]) -> list[Limit[
 
 
 def all_but_one(limits: Sequence[Limit[T]]) -> list[tuple[Limit[T], ...]]:
-    """All limits but one, for each of them; [] for a single limit: nothing would be lifted."""
-    return [tuple(other for other in limits if other is not limit) for limit in limits
-            ] if len(limits) > 1 else []
+    """For each limit, all other limits; [] for a single limit, which has no others to lift."""
+    if len(limits) < 2:
+        return []
+    return [tuple(other for other in limits if other is not limit) for limit in limits]
 
 
 def causes(change: WindowChange[T, R], tried: Iterable[tuple[Limit[T], ...]],

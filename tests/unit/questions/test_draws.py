@@ -94,7 +94,8 @@ def test_all_windows_have_the_same_draws_and_each_repeat_its_own() -> None:
 @pytest.mark.parametrize("queue_packets", [1, 2, 1000, 100_000])
 def test_a_drawn_queue_is_near_the_one_requested_and_holds_a_packet(queue_packets: int) -> None:
     most = max(1, round(0.02 * queue_packets))
-    found = {draws.drawn(50, queue_packets, seed)["drawn_queue_packets"] for seed in range(200)}
+    found = {draws.draw_network(50, queue_packets, seed)["drawn_queue_packets"]
+             for seed in range(200)}
     assert min(found) >= max(1, queue_packets - most) and max(found) <= queue_packets + most
     assert len(found) > 1
 
