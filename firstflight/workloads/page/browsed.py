@@ -261,8 +261,8 @@ def _compare_tls_records(evidence: BrowsedEvidence) -> Iterator[Comparison]:
             continue
         short_of_answers = len(sizes[port]) + records.most_flushes(sizes[port], PROXIED_BYTES)
         most_short = tls.tickets_of(trial) + records.SETTINGS_RECORDS + short_of_answers
-        sent = records.records_between(evidence.records.get(port, ()), connection.flight_bytes,
-                               connection.sent_end)
+        lengths = evidence.records.get(port, ())
+        sent = records.records_between(lengths, connection.flight_bytes, connection.sent_end)
         yield from records.compare_filled(sent, trial.record_bytes, most_short,
                                           f"TLS records of connection {number}")
 
