@@ -1,4 +1,6 @@
-"""Figures are made under the room's own settings, as drawing.images does it."""
+"""Figures of these tests are drawn under matplotlib settings of Firstflight, like those of
+drawing.images.
+"""
 
 from __future__ import annotations
 

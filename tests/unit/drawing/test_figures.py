@@ -26,9 +26,10 @@ def report_of(*findings: Finding) -> Report:
     return Report("sample", "A sample", "claim", "source", "sample/run", {}, 4, 4, findings)
 
 
-def test_every_chart_is_drawn_under_the_name_of_its_finding() -> None:
-    """And a dollar begins no formula: neither between two of them, where it would be set in
-    italics or not be understood."""
+def test_every_chart_is_drawn_under_the_name_of_its_finding_and_a_dollar_stays_a_dollar() -> None:
+    """matplotlib takes what stands between two dollars for a formula: it would be set in italics
+    or be refused.
+    """
     charts = samples.all_charts(" $5_{ $")
     report = report_of(*(Finding(f"{place}_sample", "", chart=chart)
                          for place, chart in enumerate(charts)), Finding("words", "no chart"))
@@ -69,7 +70,7 @@ def test_long_labels_are_broken_and_do_not_overlap(chart: Chart) -> None:
 
 @pytest.mark.parametrize("made", samples.CHARTS)
 def test_every_text_is_large_enough_on_a_phone(made: Callable[[str], Chart]) -> None:
-    """390 pixels wide no letter is lower than 6.5 of them."""
+    """On a screen 390 pixels wide, the size of every font is at least 6.5 pixels."""
     ((_, drawn),) = drawing.figures(report_of(Finding("sample", "", chart=made(""))))
     drawn.draw_without_rendering()
     pixels_a_point = 390 / drawn.get_size_inches()[0] / 72
@@ -78,19 +79,19 @@ def test_every_text_is_large_enough_on_a_phone(made: Callable[[str], Chart]) -> 
     assert min(sizes.values()) >= 6.5, min(sizes, key=lambda text: sizes[text])
 
 
-def every_class(of: type[Chart]) -> Iterator[type[Chart]]:
-    """The classes of charts that the product has."""
-    for kind in of.__subclasses__():
-        yield kind
-        yield from every_class(kind)
+def subclasses_of(parent: type[Chart]) -> Iterator[type[Chart]]:
+    """All classes below this one."""
+    for child in parent.__subclasses__():
+        yield child
+        yield from subclasses_of(child)
 
 
 def test_every_class_of_charts_and_scale_of_squares_has_a_sample() -> None:
-    """A new class of charts, or a new scale of squares, has its sample, and so its drawing."""
+    """So a new class of charts, or a new scale of squares, is drawn by these tests."""
     for name in registry.KINDS:
         registry.kind(name)
     charts = samples.all_charts()
-    assert {*map(type, charts)} == {*every_class(Chart)}
+    assert {*map(type, charts)} == {*subclasses_of(Chart)}
     with pytest.raises(TypeError, match="no figure of Chart"):
         drawing.figure_of(Chart("", ()))
     scales = get_args(get_type_hints(SquareChart)["scale"])
@@ -100,8 +101,9 @@ def test_every_class_of_charts_and_scale_of_squares_has_a_sample() -> None:
 
 
 def test_a_legend_shows_special_characters_of_labels_unchanged() -> None:
-    """Of a figure and of axes: two dollars, and an underscore at the beginning, which is
-    matplotlib's mark of what a legend leaves out."""
+    """A label may have two dollars, or begin with an underscore, by which matplotlib knows what a
+    legend leaves out. This holds for the legend of a figure and for that of axes.
+    """
     names = ["_a_b", "3$a_b$4"]
     plot = Plot("x", "y", (*(Line(name, (1.0, 2.0), (1.0, 2.0)) for name in (*names, "")),
                            *(Line(name, (1.0, 2.0), (1.0, 2.0), style="bars") for name in names)),
@@ -115,8 +117,7 @@ def test_a_legend_shows_special_characters_of_labels_unchanged() -> None:
     assert [written.count(name) for name in names] == [3, 3]
 
 
-def test_text_in_svg_is_text() -> None:
-    """No label ends an element, or begins one."""
+def test_labels_in_an_svg_begin_and_end_no_element() -> None:
     hostile = ' <script>alert("1")</script>]]>--><!-- & &lt; '
     for chart in samples.all_charts(hostile)[:3]:
         with style.settings(), rc_context({"svg.fonttype": "none"}):
@@ -129,21 +130,21 @@ def test_text_in_svg_is_text() -> None:
 
 
 def test_hostile_text_cannot_leave_the_comments_of_an_svg() -> None:
-    """As figures are written: letters are outlines, and a comment says what they spell."""
+    """In the SVGs of Firstflight letters are outlines, and a comment has the text."""
     hostile = ' --> <script>alert("1")</script>]]><!-- & &lt; \x1b[2J \x00 \ud800 \uffff \n --'
     with style.settings():
         (_, drawn), = drawing.figures(report_of(
             Finding("hostile", "", chart=samples.bar_chart(hostile))))
         svg = style.image(drawn, "svg")
-    kept = ElementTree.TreeBuilder(insert_comments=True)
-    root = ElementTree.fromstring(svg, ElementTree.XMLParser(target=kept))
+    with_comments = ElementTree.TreeBuilder(insert_comments=True)
+    root = ElementTree.fromstring(svg, ElementTree.XMLParser(target=with_comments))
     comments = [part.text or "" for part in root.iter() if part.tag is ElementTree.Comment]
     assert sum("&lt;script&gt;" in part for part in comments) > 6
     assert not [part for part in root.iter() if str(part.tag).endswith(("script", "text"))]
 
 
 @pytest.mark.parametrize("name", ["../up", "a/b", "a\nb"])
-def test_a_figure_stays_in_its_folder(tmp_path: Path, name: str) -> None:
+def test_a_figures_name_that_leads_out_of_the_folder_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(FirstFlightError, match="cannot be the name of a file"):
         drawing.save("sample", {name: {"png": b""}}, tmp_path / "figures")
     assert not list(tmp_path.iterdir())
@@ -155,11 +156,11 @@ def test_figures_drawn_twice_are_equal_byte_for_byte(tmp_path: Path) -> None:
     second = drawing.draw(report, tmp_path / "b", PICTURES)
     assert [path.name for path in first] == ["sample_fig2.png", "sample_fig2.svg",
                                              "sample_fig2.pdf"]
-    for one, other, start in zip(first, second, (b"\x89PNG", b"<?xml", b"%PDF")):
-        content = one.read_bytes()
+    for path, equal, start in zip(first, second, (b"\x89PNG", b"<?xml", b"%PDF")):
+        content = path.read_bytes()
         assert content.startswith(start) and len(content) > 5000
-        assert content == other.read_bytes(), one.name
-    assert sorted((tmp_path / "a").iterdir()) == sorted(first)  # nothing left aside
+        assert content == equal.read_bytes(), path.name
+    assert sorted((tmp_path / "a").iterdir()) == sorted(first)  # no temporary file is left
 
 
 def test_png_is_as_large_as_its_figure() -> None:
@@ -171,13 +172,13 @@ def test_png_is_as_large_as_its_figure() -> None:
 
 def test_a_figure_is_drawn_once_for_all_formats(tmp_path: Path,
                                                 monkeypatch: pytest.MonkeyPatch) -> None:
-    calls, kept = [], drawing.figure_of
+    calls, figure_of = [], drawing.figure_of
 
-    def counted(chart: TimeChart) -> Any:
+    def counting(chart: TimeChart) -> Any:
         calls.append(chart)
-        return kept(chart)
+        return figure_of(chart)
 
-    monkeypatch.setattr(drawing, "figure_of", counted)
+    monkeypatch.setattr(drawing, "figure_of", counting)
     report = report_of(Finding("fig2", "", chart=samples.time_chart()))
     drawn = drawing.images(report, ("png", "svg"))
     paths = drawing.save("sample", drawn, tmp_path, ("svg",))
@@ -207,7 +208,7 @@ def test_a_folder_that_cannot_be_written_is_named(tmp_path: Path) -> None:
         drawing.save("sample", {"fig2": {"png": b"x"}}, in_the_way)
 
 
-def test_every_caption_says_n_kernel_engine_and_date() -> None:
+def test_every_figure_has_its_trials_kernel_engine_and_date_below() -> None:
     facts = {"kernel": "7.2.11", "engine": "uml", "finished_at": "2026-11-21T23:50:13+00:00"}
     report = replace(report_of(Finding("fig2", "", chart=samples.time_chart())),
                      facts=facts, count=12, verified=11, timelines=(samples.timeline("IW3"),))
@@ -216,7 +217,7 @@ def test_every_caption_says_n_kernel_engine_and_date() -> None:
             words = [text.get_text() for text in drawn.texts]
             assert ("whole run: n = 12 trials, 11 verified · Linux 7.2.11 in virtual time"
                     " · 2026-11-21" in words), name
-    assert replace(report, count=0).caption == "", "what is computed was not measured"
+    assert replace(report, count=0).caption == "", "computed figures have no trials"
     assert replace(report, facts={}).caption == "whole run: n = 12 trials, 11 verified"
     computed = replace(report, findings=(Finding("joint", "", chart=replace(
         samples.grid_chart(), is_measured=False)),), timelines=())
@@ -225,10 +226,10 @@ def test_every_caption_says_n_kernel_engine_and_date() -> None:
     assert drawing.NOT_MEASURED in [text.get_text() for text in drawn.texts]
 
 
-# Frame, ticks and words ---------------------------------------------------------------
+# Frame, ticks and texts ---------------------------------------------------------------
 
 def test_title_context_alarm_and_foot_stand_at_the_same_places_in_every_figure() -> None:
-    """In inches from the nearest edge, whatever the height between."""
+    """Places are in inches from the upper or lower edge; the height between them may differ."""
     chart = Chart("A title", ("one line", "and another"), "64 trials", "2 excluded")
     places = []
     for body_inches in (1.0, 5.0):
@@ -247,7 +248,7 @@ def test_title_context_alarm_and_foot_stand_at_the_same_places_in_every_figure()
     assert places[0] == places[1] and places[0][:4] == sorted(places[0][:4])
 
 
-def test_long_words_are_broken_to_fit() -> None:
+def test_long_texts_of_the_frame_are_broken_to_fit() -> None:
     chart = Chart("Mean Completion Times of 50 kB, 20 Mbit/s " * 5, ("congestion windows " * 20,),
                   "128 trials, " * 30, "2 records without their counterpart " * 9)
     assert len(style.frame(chart, 1.0).figure.texts) > 10
@@ -257,7 +258,7 @@ def test_long_words_are_broken_to_fit() -> None:
 @pytest.mark.parametrize("text", [
     "The same after an early overflow of the queue, as ns's schedule has it",
     "Improvement of 28 segments by bandwidth-delay product: 3 → 10 segments", "one", ""])
-def test_no_word_stands_alone_on_the_last_line(text: str) -> None:
+def test_each_line_of_a_broken_text_has_half_of_the_mean_length_or_more(text: str) -> None:
     broken = style.fitted(text, style.LARGE, bold=True)
     assert " ".join(broken) == text
     assert all(len(line) > len(text) / len(broken) / 2 for line in broken)
@@ -268,14 +269,14 @@ def test_a_number_stays_with_its_unit() -> None:
                           style.LARGE, bold=True)
     assert len(broken) == 2 and not broken[0].endswith("9"), broken
     assert style.fitted("12 runs · " * 9, style.SMALL)[0].endswith("runs")
-    # Where both are too long for a line, neither is cut.
+    # Number and unit are parted where they are too long for one line.
     assert style.fitted("1234 packets", style.SMALL, 0.5) == ["1234", "packets"]
 
 
 @pytest.mark.parametrize(("lengths", "columns"), [
     ([], 1), ([10], 1), ([20, 20, 20], 3), ([30, 30, 30], 2), ([150, 150], 1),
     ([15, 15, 10, 10, 3], 4),
-    # ColumnGetter downwards: the two long ones share a column.
+    # A legend is filled column by column, so that the two long labels share one.
     ([40, 40, 5, 5, 5, 5], 4)])
 def test_a_legend_has_as_many_columns_as_fit(lengths: list[int], columns: int) -> None:
     assert style.legend_columns(lengths) == columns

@@ -1,4 +1,4 @@
-"""Drawn populations: rows and trials, their fit, bars by weight, what is held out, the causes."""
+"""Drawn populations: rows and trials, fitted parameters, weighted bars, held-out bars, causes."""
 
 from __future__ import annotations
 
@@ -38,24 +38,24 @@ NAME = "dukkipati2010"
 def test_reported_parameters_are_those_that_the_rows_were_drawn_with() -> None:
     drawn = {table["name"]: table for table in scenario_file.read(
         rows.FOLDER / f"{NAME}.toml", "x").raw["population"]}
-    told = dict(zip(*(fit.fit_findings(NAME)[0].tables[0].column(name)
-                      for name in ("parameter", "value"))))
+    reported = dict(zip(*(fit.fit_findings(NAME)[0].tables[0].column(name)
+                          for name in ("parameter", "value"))))
 
     def word(value: object) -> str:
         return ("yes" if value is True else ", ".join(map(str, value)) if isinstance(value, list)
                 else plain(value))  # type: ignore[arg-type]
 
-    assert {name: told[name] for name in list(told)[:17]} == {
+    assert {name: reported[name] for name in list(reported)[:17]} == {
         name: word(value) for name, value in drawn["avgdc"]["mechanism"].items()}
     own = {"windows": "AvgDC, six windows", "slowdc": "SlowDC"}
-    assert {name: told[name] for name in list(told)[17:]} == {
+    assert {name: reported[name] for name in list(reported)[17:]} == {
         f"{name}, {title}": word(value) for part, title in own.items() for name, value in (
             *drawn[part]["mechanism"].items(), *((name, drawn[part][name]) for name in drawn[part]
                                                  if name == "rtt_at_most_ms"))}
 
 
 def test_a_held_out_population_has_no_parameter_of_its_own() -> None:
-    """The figure that is held out is of a population with all of the fitted one's values."""
+    """The held-out figure is of a population that has the values that were fitted to another."""
     scenario = reading.read_scenario(scenario_file.find(NAME))
     held_out = {figure.sweep for figure in scenario.figures if figure.held_out}
     assert held_out == {"slowdc_held_out"}
@@ -76,8 +76,7 @@ def test_a_damaged_file_of_fits_is_refused_by_name(monkeypatch: pytest.MonkeyPat
             fit.fit_findings(NAME)
 
 
-# The bars of a population are the published ones --------------------------------------
-
+# When a response counts as slower -----------------------------------------------------
 
 @pytest.mark.parametrize(("more_ms", "verdict", "is_slower"), [
     (1.5, PASS, True), (0.9, PASS, False), (-5.0, PASS, False), (1.5, FAIL, False),
@@ -92,7 +91,7 @@ def test_a_response_is_slower_from_a_millisecond_on(more_ms: float | None, verdi
 
 # Drawn populations --------------------------------------------------------------------
 
-# Milliseconds that each segment of a window saves, where it is not 1.
+# What each segment of a window saves in these parts, in ms; in the others it is 1.
 SAVED = {"avgdc-clean": 2.0, "avgdc-network": 4.0, "avgdc-lossy": -1.0}
 
 
@@ -109,7 +108,7 @@ def records(scenario: Scenario) -> list[Record]:
     """
     made = []
     parts = [(part.name, part.initcwnd) for part in scenario.drawn.populations]
-    # What the steps change: of the last two that trials are measured for, all but a third.
+    # The last two measured steps change two of three responses only.
     parts += [(f"avgdc-{cause.name}", (3, 10)) for cause in scenario.drawn.steps[:5]]
     for part, windows in parts:
         clients = [(rtt, bandwidth) for rtt in (15.0, 40, 90, 150, 400, 900, 2500, 4000)
@@ -143,7 +142,7 @@ def bar_figures(scenario: Scenario, records: list[Record]) -> dict[str, BarFigur
 
 def test_a_response_without_its_counterpart_is_excluded_and_counted(scenario: Scenario,
                                                                     records: list[Record]) -> None:
-    figure = next(each for each in scenario.figures if each.name == "fig5_rtt")
+    figure = next(figure for figure in scenario.figures if figure.name == "fig5_rtt")
     first = next(place for place, record in enumerate(records)
                  if record.trial.part == figure.sweep and record.trial.initcwnd == 3)
     spoiled = [replace(record, verdict="fail") if place == first else record
@@ -164,12 +163,12 @@ def test_a_label_that_is_no_percentile_is_refused(label: str) -> None:
         percentile_of(label)
 
 
-def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
+def test_the_steps_are_computed_from_the_panels_responses_and_the_last_is_the_panel(
         scenario: Scenario, records: list[Record], bar_figures: dict[str, BarFigure]) -> None:
     found = ablation.measured_steps(scenario.drawn, records)
     assert [step.title for step in found] == [cause.title for cause in scenario.drawn.steps]
     saved = [step.base_ms - step.experiment_ms for step in found]
-    # What the network does not change keeps the step before: a third of the responses.
+    # A third of the responses, which the network's step does not change, keep the step before.
     assert saved[:2] == pytest.approx([14, 7])
     assert 7 < saved[3] < 28 and saved[4] < 0 and saved[5:] == pytest.approx([7, 7, 7])
     for axis, name in (("RTT", "fig5_rtt"), ("BW", "fig5_bw"), ("BDP", "fig5_bdp")):
@@ -180,7 +179,7 @@ def test_the_steps_are_of_the_panels_own_responses_and_the_last_is_the_panel(
 
 def test_the_panels_weights_hold_from_the_step_that_adds_the_weeks(scenario: Scenario,
                                                                    records: list[Record]) -> None:
-    """The panel's weights hold from the step that brings them, the baseline's at the last."""
+    """The weights of the baseline's week hold at the last step."""
     far = {record.trial.sample for record in records if (record.trial.key_rtt_ms or 0) > 300}
 
     def leaning(record: Record) -> Record:
@@ -189,8 +188,8 @@ def test_the_panels_weights_hold_from_the_step_that_adds_the_weeks(scenario: Sce
         times = 6 if record.trial.initcwnd == 3 else 2
         return replace(record, trial=replace(record.trial, weight=times * record.trial.weight))
 
-    plain, changed = (ablation.measured_steps(scenario.drawn, each) for each in
-                      (records, list(map(leaning, records))))
+    plain = ablation.measured_steps(scenario.drawn, records)
+    changed = ablation.measured_steps(scenario.drawn, [leaning(record) for record in records])
     assert [step.base_ms for step in changed[:6]] == [step.base_ms for step in plain[:6]]
     assert plain[6].base_ms < changed[6].base_ms < changed[7].base_ms
     assert changed[6].experiment_ms == changed[7].experiment_ms
@@ -211,7 +210,7 @@ def test_a_step_measures_only_the_responses_that_it_changes(scenario: Scenario) 
             assert before != trial  # else it need not be measured
         so_far.update(by_part[part])
     panel = by_part["avgdc"]
-    for place, trial in so_far.items():  # all but the queue is the panel's
+    for place, trial in so_far.items():  # it has the panel's values, but for the queue
         assert replace(trial, part="avgdc", queue_packets=27, weight=1) == replace(
             panel[place], weight=1)
 
@@ -226,12 +225,14 @@ def test_the_finding_of_causes_is_missing_where_they_were_not_measured(
 
 def test_held_out_bars_are_counted_next_to_fitted_ones_and_never_with_them(
         scenario: Scenario, records: list[Record]) -> None:
-    """Both are compared with the same published bars."""
+    """Both are compared with the same published bars. Held-out records save 72 ms, fitted ones
+    nothing.
+    """
     near = [replace(record, latency_ms=823.0 if record.trial.initcwnd == 3 else 751.0)
             if record.trial.part == "slowdc_held_out" else replace(record, latency_ms=823.0)
             if record.trial.part == "slowdc" else record for record in records]
     report = stored_fetches.report(NAME, near)
-    found = {each.name: each for each in report.findings}
+    found = {finding.name: finding for finding in report.findings}
     held_out = found["held_out"].tables[0]
     assert held_out.column("of") == [8, 7, 5, 20]
     assert held_out.column("reproduced", "held out")[1] == found[
@@ -242,8 +243,8 @@ def test_held_out_bars_are_counted_next_to_fitted_ones_and_never_with_them(
         int(str(near)) for near in held_out.column("near", "held out")[:-1])
     fitted, apart = (sum(count_bars(report.findings, which).values()) for which in (False, True))
     assert (fitted, apart) == (62, 20)
-    told = [each for each in report.sentences if each.startswith("Of the published bars")]
-    assert [" held out" in each.replace("(", " ") for each in told] == [False, True]
+    sentences = [text for text in report.sentences if text.startswith("Of the published bars")]
+    assert [" held out" in text.replace("(", " ") for text in sentences] == [False, True]
 
 
 def test_a_bar_is_close_to_the_published_one_only_in_both_numbers(
@@ -258,9 +259,9 @@ def test_a_bar_is_close_to_the_published_one_only_in_both_numbers(
 
 def test_queue_drops_of_a_population_are_a_remark_of_its_figure(scenario: Scenario,
                                                                 records: list[Record]) -> None:
-    short = [replace(record, queue_drops=2) if record.trial.sample == 0 else record
-             for record in records]
-    made, _ = kinds.bar_figures(scenario, short)
+    dropped = [replace(record, queue_drops=2) if record.trial.sample == 0 else record
+               for record in records]
+    made, _ = kinds.bar_figures(scenario, dropped)
     for name, panel in made.items():
         windows = len(
             scenario.drawn.population(panel.figure.sweep).initcwnd)  # type: ignore[union-attr]
@@ -269,18 +270,18 @@ def test_queue_drops_of_a_population_are_a_remark_of_its_figure(scenario: Scenar
             " transfers, apart from random loss.",), name
 
 
-# Reasons ------------------------------------------------------------------------------
+# Why a response was slower ------------------------------------------------------------
 
-@pytest.mark.parametrize(("seen", "said"), [
+@pytest.mark.parametrize(("observed", "reason"), [
     ({"queue_drops": 1, "random_drops": 1}, "the larger flight overflowed the queue"),
     ({"random_drops": 1}, "random loss took other packets"),
     ({"lost_segments": 1}, "random loss took other packets"),
     ({"retransmissions": 1}, "the larger flight took longer than the retransmission timer"),
     ({}, "its last acknowledgement waited for the client's timer")])
-def test_each_reason_for_a_slower_response_follows_from_its_record(seen: dict[str, int],
-                                                                   said: str) -> None:
+def test_each_reason_for_a_slower_response_follows_from_its_record(observed: dict[str, int],
+                                                                   reason: str) -> None:
     assert ablation.why(Record(stored.load("iw10").trial, True,
-                               **seen)) == said  # type: ignore[arg-type]
+                               **observed)) == reason  # type: ignore[arg-type]
 
 
 # Rows: the trials that they make, and what is refused of a table ----------------------
@@ -336,9 +337,9 @@ def test_the_populations_31780_trials_do_not_change() -> None:
     usual = {column.name: column.default for column in fields(Trial)}
     digest = hashlib.sha256()
     for trial in whole(NAME).trials:
-        said = [(name, getattr(trial, name)) for name in sorted(usual)
-                if getattr(trial, name) != usual[name]]
-        digest.update(f"{trial.id} {said}\n".encode())
+        changed = [(name, getattr(trial, name)) for name in sorted(usual)
+                   if getattr(trial, name) != usual[name]]
+        digest.update(f"{trial.id} {changed}\n".encode())
     assert len(whole(NAME).trials) == 31_780
     assert digest.hexdigest() == "2919441587c89eca39d51461b029c28529bef8a11c8269ec40d444ac2d745a9e"
 
@@ -381,7 +382,7 @@ def test_each_step_adds_its_causes_to_the_responses_that_they_change(folder: Pat
 
 
 def test_a_sample_has_every_nth_client_with_all_responses_and_windows(folder: Path) -> None:
-    """The sample is of the same table, whose rows do not change."""
+    """The sample is taken from the same rows."""
     drawn = [{**ROW, "key_rtt_ms": key_rtt_ms, "response_bytes": size}
              for key_rtt_ms in (10, 20, 30, 40, 50) for size in (5000, 6000)]
     every, second, fourth = (trials(folder, *drawn, one_in=one_in) for one_in in (1, 2, 4))

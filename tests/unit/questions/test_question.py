@@ -41,11 +41,14 @@ GRID: dict[str, list[Any]] = {  # what zhao2019 asks for, in part
 
 
 def study(client: str | None = None, **lists: list[Any]) -> Any:
+    """The study of a question with these values of parameters."""
     return registry.own_question("own", Overrides(lists, client=client))
 
 
 def report(**lists: list[Any]) -> Report:
-    """What the golden run of zhao2019 says of a question."""
+    """The report of a question on GRID and these lists, from records of the golden run of
+    zhao2019.
+    """
     requested = study("curl", **{**GRID, **lists})
     cells = {replace(trial, scenario="zhao2019") for trial in requested.trials}
     records = [record for record in stored_fetches.stored("zhao2019") if record.trial in cells]
@@ -54,31 +57,32 @@ def report(**lists: list[Any]) -> Report:
     return made
 
 
-def finding(of: Report, name: str) -> Finding:
-    return next(each for each in of.findings if each.name == name)
+def finding(report: Report, name: str) -> Finding:
+    return next(found for found in report.findings if found.name == name)
 
 
 def test_a_parameter_without_a_flag_has_the_default_that_help_names() -> None:
     small, large = study(rtt_ms=[35]).trials
     assert (small.initcwnd, large.initcwnd, small.initrwnd) == (10, 30, 1000)
-    told = {name: getattr(small, name) for name in FLAGS
-            if name not in ("load", "initcwnd", "initrwnd", "uplink_kbps", "system")}
-    assert told == {"rtt_ms": 35, **{name: FLAGS[name].check(FLAGS[name].parsed(
-        FLAGS[name].default), "") for name in told if name != "rtt_ms"}}
+    values = {name: getattr(small, name) for name in FLAGS
+              if name not in ("load", "initcwnd", "initrwnd", "uplink_kbps", "system")}
+    assert values.pop("rtt_ms") == 35
+    assert values == {name: FLAGS[name].check(FLAGS[name].parsed(FLAGS[name].default), "")
+                      for name in values}
     assert small.uplink_kbps == small.bandwidth_kbps and small.client == "libcurl"
     assert small.system == "here"
 
 
-OTHERS = {
+QUESTIONS_OF_SERVERS = {
     "tls": Overrides({"chain_bytes": [4000, 9000], "signature": ["ecdsa", "mldsa44"],
                       "http": ["2"], "server": ["nginx"]}),
     "own_server": Overrides({"response_bytes": [1]}, own_server={
         "command": "serve  'a b\\n' {p}", "url_path": "/x?a=\"", "folders": ["/a b"]})}
 
 
-@pytest.mark.parametrize("name", [*QUESTIONS, *OTHERS])
+@pytest.mark.parametrize("name", [*QUESTIONS, *QUESTIONS_OF_SERVERS])
 def test_a_question_is_written_so_that_an_equal_one_is_read(name: str) -> None:
-    made = question.scenario("own", {**QUESTIONS, **OTHERS}[name])
+    made = question.scenario("own", {**QUESTIONS, **QUESTIONS_OF_SERVERS}[name])
     assert read_scenario(scenario_file.parse("own", made.head.text)) == made
 
 
@@ -114,9 +118,12 @@ def test_the_scenario_that_a_question_stores_makes_the_same_trials() -> None:
         "net.ipv4.tcp_rmem"].endswith("65536")
 
 
-def test_a_map_for_each_window_and_what_else_varies() -> None:
+def test_a_map_compares_with_the_window_that_is_listed_first() -> None:
     chart = finding(report(**{"initcwnd": [10, 3]}), "map").chart
     assert isinstance(chart, SquareChart) and chart.maps[0].rows[1][2].value < 0  # type: ignore
+
+
+def test_a_question_has_a_trial_of_each_combination_of_values() -> None:
     requested = study(rtt_ms=[1, 2], bandwidth_kbps=[1e3, 1e4], qdisc=["fifo", "fq"],
                   initcwnd=[1, 2, 3])
     assert len(requested.trials) == 2 * 2 * 2 * 3
@@ -126,15 +133,16 @@ def test_more_maps_than_a_reader_takes_in_are_left_out_with_a_sentence(
         monkeypatch: pytest.MonkeyPatch) -> None:
     assert "maps are shown" not in finding(report(), "map").sentence
     monkeypatch.setattr(grid, "MOST_MAPS", 0)
-    told = finding(report(), "map")
-    assert isinstance(told.chart, SquareChart) and told.chart.maps == () == told.tables
+    limited = finding(report(), "map")
+    assert isinstance(limited.chart, SquareChart)
+    assert limited.chart.maps == () == limited.tables
     words = " The first 0 of 1 maps are shown, one for each window;"
-    assert words in told.sentence and words in told.chart.foot
+    assert words in limited.sentence and words in limited.chart.foot
 
 
-def test_a_map_of_thousands_is_not_looked_through_for_each_of_its_cells(
+def test_a_maps_cells_are_listed_a_few_times_and_not_for_each_cell(
         monkeypatch: pytest.MonkeyPatch) -> None:
-    """A map of 1,024 networks took eleven minutes to tell: its cells were listed for each cell."""
+    """The report on a map of 1,024 networks took eleven minutes when they were."""
     listed: list[Sweep] = []
     requested: list[object] = []
     cells, columns = Sweep.cell_values, varied_parameters.requested_columns
@@ -153,7 +161,7 @@ def test_a_map_of_thousands_is_not_looked_through_for_each_of_its_cells(
 
 # A cell's trial is the same in any list -----------------------------------------------
 
-# Values to draw lists from. The client and whose programs run are the question's.
+# Values that lists are drawn from. Client and server are set for a question, not by lists.
 VALUES: dict[str, tuple[Any, ...]] = {
     "rtt_ms": (4, 20.5, 100, 3000), "bandwidth_kbps": (56, 1000, 20_000.5, 10_000_000),
     "uplink_kbps": (28, 1000), "queue": ("1", "100", "50ms", "0.5bdp"),
@@ -161,7 +169,8 @@ VALUES: dict[str, tuple[Any, ...]] = {
     "initcwnd": (1, 10, 44, 45, 64, 910, 911, 3000), "initrwnd": (2, 44, 45, 64, 400, 3000),
     "congestion_control": ("cubic", "reno", "bbr"), "mss": (1448, 536),
     "response_bytes": (1, 9000, 183_173), "gap_ms": (0, 50), "kept": (1, 2), "idle_ms": (0, 500)}
-# Those of TLS and of servers go with few others, and bursts only with losses.
+# Parameters of TLS and of servers are left out, as few others go with them, and so are bursts of
+# losses, which need losses.
 VALUES |= {name: (row.default, another(row, row.default)) for name, row in PARAMETERS.items()
            if row.quantity.flag and row.subject in (NETWORK, TCP, RESPONSE)
            and name not in (*VALUES, "loss_burst")}
@@ -173,13 +182,13 @@ def requested(lists: dict[str, list[Any]]) -> Study:
     return made
 
 
-def told(of: Study) -> dict[Trial, tuple[Any, ...]]:
-    """By trial, what the worker gets of it, and what is set for the whole run."""
-    return {trial: (trial.job(), sorted(of.head.sysctls.items())) for trial in of.trials}
+def settings_by_trial(study: Study) -> dict[Trial, tuple[Any, ...]]:
+    """By trial: its job for a worker, and the sysctls of the whole run."""
+    return {trial: (trial.job(), sorted(study.head.sysctls.items())) for trial in study.trials}
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_a_trial_is_the_same_in_any_list(seed: int) -> None:
+def test_a_trial_is_the_same_whether_its_values_are_in_lists_or_alone(seed: int) -> None:
     draw = random.Random(seed)
     lists = {name: draw.sample(values, draw.randint(1, min(3, len(values))))
              for name, values in VALUES.items()
@@ -190,18 +199,18 @@ def test_a_trial_is_the_same_in_any_list(seed: int) -> None:
         lists.setdefault("client_initcwnd", [0])
     else:
         lists.pop("client_initcwnd", None)
-    whole = told(requested(lists))
+    whole = settings_by_trial(requested(lists))
     if "idle_ms" in lists or "kept" not in lists:
         lists.setdefault("kept", [1] if any(lists.get("idle_ms", ())) else [0])
     parts: dict[Trial, tuple[Any, ...]] = {}
     split = max(lists, key=lambda name: len(lists[name]))
     for value in lists[split]:
-        parts |= told(requested({**lists, split: [value]}))
+        parts |= settings_by_trial(requested({**lists, split: [value]}))
     assert parts == whole
     assert len(whole) >= len(lists["initcwnd"]) * 2
 
 
-# The search for a cliff: to the byte, by what is measured; the model's own beside it ----
+# The search for a cliff, to the byte: the measured one, and the model's ---------------
 
 DEBIAN_13 = (3, 5, 0, 0, 0)
 
@@ -235,23 +244,22 @@ def test_a_search_ends_at_the_byte() -> None:
         return by_model(some)
 
     found = search.search(search.CHAIN, trials(initcwnd=[3, 10]), {}, measure)
-    assert [(each.fits_bytes, each.model_bytes) for each in found] == [(3732, 3732),
-                                                                       (12_588, 12_588)]
+    assert [(cliff.fits_bytes, cliff.model_bytes) for cliff in found] == [(3732, 3732),
+                                                                          (12_588, 12_588)]
     assert max(requested) <= 2 * search.AT_ONCE and len(requested) <= 6
-    for each in found:  # the records on both sides of it
-        assert each.record is not None and each.record.trial.chain_bytes == each.fits_bytes
-        assert each.beyond is not None and each.fits_bytes is not None
-        assert each.beyond.trial.chain_bytes == each.fits_bytes + 1
+    for cliff in found:  # each has the records of the last size that fits and of the next one
+        assert cliff.record is not None and cliff.record.trial.chain_bytes == cliff.fits_bytes
+        assert cliff.beyond is not None and cliff.fits_bytes is not None
+        assert cliff.beyond.trial.chain_bytes == cliff.fits_bytes + 1
 
 
-def test_a_measurement_that_differs_from_the_model_is_seen() -> None:
+def test_a_measured_cliff_that_differs_from_the_models_is_found() -> None:
     (found,) = search.search(search.CHAIN, trials(initcwnd=[10]), {},
                             lambda some: by_model(some, shift=5))
     assert (found.fits_bytes, found.model_bytes) == (12_583, 12_588)
 
 
-def test_another_servers_cliff_is_its_own() -> None:
-    """With no model to agree with."""
+def test_the_cliff_of_another_server_is_measured_without_one_of_the_model() -> None:
     requested = trials(server=["nginx"], initcwnd=[10])
     (found,) = search.search(search.CHAIN, requested, {}, lambda some: by_model(some, shift=15))
     assert (found.fits_bytes, found.model_bytes) == (12_573, None)
@@ -264,7 +272,7 @@ def test_another_servers_cliff_is_its_own() -> None:
 @pytest.mark.parametrize("what", [search.CHAIN, search.RESPONSE, search.EARLY])
 @pytest.mark.parametrize("http", ["1.1", "2"])
 def test_a_cliffs_sentence_has_only_what_was_observed_on_the_wire(what: str, http: str) -> None:
-    """Of another's server there is the limit alone, with and without a record."""
+    """Of another server, without an observed flight, the limit is all, with a record or without."""
     trial = replace(GOOD.trial, server="nginx", http=http, chain_bytes=0)
     unseen = replace(GOOD, trial=trial, flight_segments=None, flight_bytes=None,
                      request_segments=None)
@@ -295,34 +303,34 @@ def test_a_varied_parameter_other_than_the_window_is_named() -> None:
 
 
 def test_parameters_that_a_line_names_anyway_are_not_named_twice() -> None:
-    """The window and what follows from it, the server and its HTTP."""
+    """The line names the window, what follows from the window, the server, and its HTTP."""
     (trial,) = trials(initcwnd=[10])
     other = replace(trial, initcwnd=200, initrwnd=200, queue_packets=300, server="nginx", http="2")
     assert findings.distinctions([trial, other]) == ["", ""]
 
 
-def test_a_response_has_its_cliff_too() -> None:
-    """Ten segments of 1448 bytes, less the headers: of plain HTTP, and of one TLS record."""
+def test_a_responses_cliff_is_the_window_less_headers_and_tickets() -> None:
+    """The window is ten segments of 1448 bytes. Over TLS, headers are those of one record, too."""
     (plain,) = search.search(search.RESPONSE, trials(search.RESPONSE, initcwnd=[10]), {}, by_model)
     assert plain.fits_bytes == plain.model_bytes == 14_480 - 61
     (secure,) = search.search(search.RESPONSE, trials(
         search.RESPONSE, initcwnd=[10], chain_bytes=[2000]), {}, by_model)
-    # Two tickets go first: eight segments are left.
+    # Two tickets are sent before the response, in a segment each: eight segments are left.
     assert secure.fits_bytes == secure.model_bytes == 8 * 1448 - 22 - 61
 
 
-@pytest.mark.parametrize(("shift", "is_as_the_model_has_it"), [(0, True), (500, False)])
+@pytest.mark.parametrize(("shift", "expected"), [(0, True), (500, False)])
 def test_a_cliff_agrees_with_the_model_only_at_the_models_byte(
-        shift: int, is_as_the_model_has_it: bool) -> None:
+        shift: int, expected: bool) -> None:
     study = registry.cliff_question(search.CHAIN, Overrides({**WITH_FLAGS, "initcwnd": [3]}))
     (agrees, *_), *_ = registry.cliffs(search.CHAIN, study, lambda some: by_model(some, shift))
-    assert agrees is is_as_the_model_has_it
+    assert agrees is expected
 
 
 # Measured in guests, at 50 ms: the largest response that leaves at once after 600 s of silence.
 @pytest.mark.parametrize(("restart", "fits"), [("1", 14_438), ("0", 89_734)])
 def test_the_cliff_after_a_pause_depends_on_the_restart(restart: str, fits: int) -> None:
-    """On a kept connection, by the client that can pause: neither needs a flag."""
+    """A pause needs no flags for the kept connection and for the client that can pause."""
     sysctl = f"net.ipv4.tcp_slow_start_after_idle={restart}"
     question = registry.cliff_question(search.RESPONSE, Overrides(
         {"rtt_ms": [50], "initcwnd": [10], "idle_ms": [600_000],
@@ -369,10 +377,12 @@ def test_a_trial_that_does_not_count_ends_the_search(broken: Callable[[Record], 
             trial: broken(record) for trial, record in by_model(some).items()})
 
 
-# By the model -------------------------------------------------------------------------
+# The model's cliff --------------------------------------------------------------------
 
 @pytest.mark.parametrize(("least", "limit"), [(1, 14_419), (14_419, 14_419), (14_420, None)])
 def test_the_models_cliff_is_ten_segments_less_the_head(least: int, limit: int | None) -> None:
-    """14,480 bytes, of which the head takes 61; none where the range begins beyond."""
+    """Ten segments have 14,480 bytes, of which the head takes 61. There is no cliff in a range that
+    begins beyond.
+    """
     target = replace(search.TARGETS[search.RESPONSE], least=lambda _: least)
     assert search._model_limit(target, stored.load("iw10").trial, {}) == limit

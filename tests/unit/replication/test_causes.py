@@ -1,4 +1,4 @@
-"""Causes: what each switches on, in which order they may stand, and how many numbers then agree."""
+"""Causes: what each switches on, and how many published numbers agree with it."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from tests.golden import stored_fetches
 MARRAMA, RAW = stored_fetches.EXPLAINED, stored_fetches.RAW_AND_CAUSES
 NAMES = ("zhao2019_as_published", MARRAMA, "tselentis2013_as_published")
 
-# A word of what each cause installs, or what it does to the reading.
+# A part of a command that each cause adds, or the reading of the clock that it leads to.
 SWITCHED = {
     "a new network for every fetch": "ip neigh del", "whole Mbit/s": "rate 500000000bit",
     "HTB in the place of a rate": "htb rate", "headers in writes of their own": "nagle=1",
@@ -49,22 +49,22 @@ def scenario(name: str) -> Scenario:
     return reading.read_scenario(scenario_file.find(name))
 
 
-def of(name: str) -> AsPublished:
+def as_published(name: str) -> AsPublished:
     found = scenario(name).as_published
     assert found is not None
     return found
 
 
-def installed(found: Scenario, cause: Cause, initcwnd: int = 10) -> set[str]:
+def installed(of: Scenario, cause: Cause, initcwnd: int = 10) -> set[str]:
     """Commands of all trials with this cause alone."""
-    return {command for sweep in found.sweeps
+    return {command for sweep in of.sweeps
             for trial in replace(cause.switch_on(sweep), initcwnd=(initcwnd,)).trials("x", 1)
             for command in commands_of(trial.job())}
 
 
 @pytest.mark.parametrize(("name", "cause"), [(name, cause) for name in NAMES
-                                             for cause in of(name).causes],
-                         ids=lambda each: each if isinstance(each, str) else each.name)
+                                             for cause in as_published(name).causes],
+                         ids=lambda value: value if isinstance(value, str) else value.name)
 def test_a_cause_switches_on_what_it_says(name: str, cause: Cause) -> None:
     """A cause that is not listed above fails here."""
     expected = SWITCHED[cause.name]
@@ -79,7 +79,7 @@ def test_a_cause_switches_on_what_it_says(name: str, cause: Cause) -> None:
 
 
 def test_a_cause_of_some_sweeps_leaves_the_others() -> None:
-    cause = next(each for each in of(MARRAMA).causes if each.sweeps == ("windows",))
+    cause = next(cause for cause in as_published(MARRAMA).causes if cause.sweeps == ("windows",))
     changed = {sweep.name: cause.switch_on(sweep).lists["response_bytes"]
                for sweep in scenario(MARRAMA).sweeps}
     assert changed["windows"] == (39096,)
@@ -87,15 +87,15 @@ def test_a_cause_of_some_sweeps_leaves_the_others() -> None:
     assert cause.in_words == "response_bytes = 39096 in windows"
 
 
-def test_a_set_up_takes_what_is_published_of_the_other_scenario() -> None:
-    """Not the losses, of which Marrama and Dubie have no numbers; a fetch counts at its levels."""
+def test_a_set_up_takes_the_published_figures_of_the_other_scenario() -> None:
+    """It does not take the sweep of losses, of which Marrama and Dubie have no numbers."""
     found = scenario(MARRAMA)
     assert {sweep.name for sweep in found.sweeps} == {"windows", "rtts", "bandwidths", "products",
                                                      "fast"}
     assert all(figure.published for figure in found.figures)
     trials = fetches.expand(found)
     assert len(trials) == len({trial.id for trial in trials}) == 288
-    assert len(found.levels) == 1 + len(of(MARRAMA).causes)
+    assert len(found.levels) == 1 + len(as_published(MARRAMA).causes)
     clean = {trial.id for sweep in found.sweeps for trial in sweep.trials(found.name, 1)}
     assert clean < {trial.id for trial in trials}
 
@@ -107,30 +107,32 @@ def test_a_single_cell_of_a_set_up_is_measured_at_every_level() -> None:
     assert {trial.down_kbps for trial in trials} == {512, 500_000}
 
 
-# How many agree -----------------------------------------------------------------------
+# How many published numbers agree -----------------------------------------------------
 
 def finding(report: Report, name: str) -> Finding:
-    return next(each for each in report.findings if each.name == name)
+    return next(found for found in report.findings if found.name == name)
 
 
-def marrama(change: Callable[[Record], Record]) -> Report:
-    return stored_fetches.report(MARRAMA, [change(each) for each in stored_fetches.stored(MARRAMA)])
+def report_of_marrama(change: Callable[[Record], Record]) -> Report:
+    """The report on the stored records, after this change of each."""
+    return stored_fetches.report(MARRAMA, [change(record) for record
+                                           in stored_fetches.stored(MARRAMA)])
 
 
-def agree(report: Report) -> dict[Any, Any]:
-    """How many agree, by what is switched on."""
+def agreeing_by_causes(report: Report) -> dict[Any, Any]:
+    """How many published numbers agree, by the causes that are switched on."""
     table = finding(report, "causes").tables[0]
     return dict(zip(table.column("causes"), table.column("agree")))
 
 
 def test_slower_measurements_reproduce_fewer_published_numbers() -> None:
-    """A tenth longer under the last window that acts smaller, and fewer numbers agree."""
+    """Fetches under larger windows that act like the published ones take 30 % longer."""
     def slower(record: Record) -> Record:
         assert record.total_ms is not None
         return (replace(record, total_ms=1.3 * record.total_ms)
                 if record.trial.acts_as and record.trial.initcwnd > 3 else record)
 
-    found = agree(marrama(slower))
+    found = agreeing_by_causes(report_of_marrama(slower))
     assert found["with what is inferred"] < 16 == found["with what is calibrated"]
 
 
@@ -139,16 +141,16 @@ def test_a_record_that_does_not_count_is_missed() -> None:
         return replace(record, verdict=FAIL, verdict_reason="RTT: observed 1, expected 2") \
             if record.trial.acts_as and record.trial.rtt_ms == 3000 else record
 
-    causes = finding(marrama(failed), "causes")
+    causes = finding(report_of_marrama(failed), "causes")
     assert "no record of bucket 3000 counts (2 failed verdicts)" in causes.missing
 
 
 def test_a_level_without_records_agrees_with_nothing() -> None:
-    """Fetches may fail until they are read as their script did; the ends are told all the same."""
+    """Here only fetches of the first and the last level succeed, and their levels are reported."""
     found = scenario(MARRAMA)
     ends = {trial.id for level in (found.levels[0], found.levels[-1]) for sweep in level
             for trial in sweep.trials(found.name, 1)}
-    report = marrama(lambda record: record if record.trial.id in ends else replace(
+    report = report_of_marrama(lambda record: record if record.trial.id in ends else replace(
         record, ok=False, error="curl 7: failed", total_ms=None))
     steps = finding(report, "causes").chart
     assert isinstance(steps, StepChart)
@@ -180,15 +182,14 @@ def test_a_bar_agrees_within_the_bounds_of_its_published_number() -> None:
 
 
 def test_a_window_sweep_shows_times_and_other_figures_what_is_saved() -> None:
-    """Also where nothing was published of a bar."""
+    """Here nothing was published of the bar."""
     bar = Bar("16", compare.exact(500.0, 400.0))
     saved = analysis.Item("f", "16", Published(), (bar, None), (True, False))
     assert (saved.numbers_at(0), saved.numbers_at(1)) == ((100.0, 20.0), (None, None))
     assert replace(saved, is_level=True).numbers_at(0) == (400.0, None)
 
 
-# Raw values, and fetches that fail -------------------------------------------------------
-
+# Raw values, and fetches that fail ----------------------------------------------------
 
 def test_points_below_a_logarithmic_axis_lie_on_it_and_a_side_without_values_has_none() -> None:
     plot = findings._plot("RTT (ms)", "saved (ms)", ["20", "50"],
@@ -199,7 +200,7 @@ def test_points_below_a_logarithmic_axis_lie_on_it_and_a_side_without_values_has
     assert findings._plot("", "", ["20"], [(None, -0.4, 0)], is_log=False).lines[0].y == (-0.4,)
 
 
-def test_process_time_is_added_to_what_counts_alone() -> None:
+def test_process_time_is_added_only_to_records_that_count() -> None:
     _, records = stored_fetches.raw_and_causes()
     read = [analysis.as_read(ClockReading(process_ms=8), record) for record in records]
     assert read[0].total_ms == pytest.approx((records[0].total_ms or 0) + 8)
@@ -208,7 +209,7 @@ def test_process_time_is_added_to_what_counts_alone() -> None:
 
 # Bad input ----------------------------------------------------------------------------
 
-def test_causes_need_whose_numbers_they_explain() -> None:
+def test_causes_without_the_scenario_that_they_explain_are_refused() -> None:
     head, _, causes = RAW.partition("[as_published]")
     text = head + "[[cause]]" + causes.partition("[[cause]]")[2]
     with pytest.raises(UsageError, match=r"\[\[cause\]\] tables explain another scenario's"):
