@@ -14,7 +14,7 @@ from firstflight.testbed.messages import ObservedTrial
 
 
 def with_saving(saved_ms: float, more_ms: float = 0.0) -> dict[Cell, list[Times]]:
-    """Loads of all cells: each window saves so much, and each load takes so much more."""
+    """Loads of all cells: each larger window saves saved_ms, and each load takes more_ms more."""
     steps = {3: 2, 10: 1, 32: 0}
     times: dict[Cell, list[Times]] = {}
     for sweep, _, http, *windows in CELLS:
@@ -58,7 +58,7 @@ def test_all_cells_are_loaded_each_time_at_another_phase_and_none_is_filmed() ->
     trials = trials_of(2)
     windows = {(sweep, http, window) for sweep, _, http, *pair in CELLS for window in pair}
     assert [sum(trial.repeat == repeat for trial in trials) for repeat in (2, 3)] == [12, 12]
-    assert {(each.part, each.http, each.initcwnd) for each in trials} == windows
+    assert {(trial.part, trial.http, trial.initcwnd) for trial in trials} == windows
     assert len({trial.phase_ms for trial in trials}) == 2
     assert not any("filmed" in trial.job() for trial in trials)
 

@@ -25,7 +25,9 @@ STOCK = Seen(3584.4, 4549.3, 0, 20)
 
 
 def row(*last_mbit: float, cell: Cell = CELL, stock: Seen = STOCK) -> Row:
-    return Row(cell, tuple(Seen(stock.first_mbit, each, 0, 1) for each in last_mbit), stock)
+    """A cell with draws that have these rates in their last second, next to a stock kernel's."""
+    return Row(cell, tuple(Seen(stock.first_mbit, rate_mbit, 0, 1) for rate_mbit in last_mbit),
+               stock)
 
 
 def test_one_draw_of_five_that_a_machine_never_has_is_a_difference() -> None:

@@ -1,4 +1,4 @@
-"""Benchmarks that ask from outside: questions, their command lines."""
+"""Benchmarks: containers, examples of documents, public experiments, kernels and command lines."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ PODMANS = """{"defaultAction": "SCMP_ACT_ERRNO", "syscalls": [
     {"names": ["arch_prctl"], "action": "SCMP_ACT_ALLOW", "includes": {"arches": ["amd64"]}}]}"""
 
 
-def test_namespaces_are_for_administrators() -> None:
+def test_dockers_profile_allows_no_new_namespaces_without_a_capability() -> None:
     made = json.loads(json.dumps(docker_profile(json.loads(PODMANS))))
     allowed = {name: rule for rule in made["syscalls"] if rule["action"] == "SCMP_ACT_ALLOW"
                and "caps" not in rule.get("includes", {}) for name in rule["names"]}
@@ -129,12 +129,12 @@ def test_the_examples_of_questions_have_commands_and_lines() -> None:
 
 # The table of public experiments, and when one counts as run -------------------------
 
-def test_each_of_the_table_has_a_commit_and_what_shows_that_it_ran() -> None:
+def test_each_experiment_of_the_table_has_what_shows_that_it_ran_or_why_it_cannot() -> None:
     table = experiments.experiments(experiments.TABLE.read_text(encoding="utf-8"))
-    assert len({each.name for each in table}) == len(table) >= 20
-    for each in table:
-        assert each.cannot or each.numbers or each.shows, each.name
-        assert bool(each.lines) != bool(each.cannot), each.name
+    assert len({experiment.name for experiment in table}) == len(table) >= 20
+    for experiment in table:
+        assert experiment.cannot or experiment.numbers or experiment.shows, experiment.name
+        assert bool(experiment.lines) != bool(experiment.cannot), experiment.name
 
 
 def test_a_row_says_differs_where_a_number_is_more_than_10_percent_away() -> None:
@@ -170,19 +170,19 @@ def test_an_experiment_that_failed_or_left_no_number_does_not_run(
         assert "| 10 | 2 | mean RTT, ms: 3 → 2 |" in text
 
 
-def test_what_people_wrote_stays_when_the_tables_are_written_anew(
+def test_text_that_people_wrote_stays_when_the_tables_are_written_anew(
         tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     table, document = tmp_path / "table.toml", tmp_path / "document.md"
     table.write_text('[[experiment]]\nname = "one"\nrepository = "a/one"\ncommit = "abc"\n'
                      'about = "none"\ncannot = "there is none"\n')
     ours = experiments.by_hand(experiments.DOCUMENT.read_text(encoding="utf-8"))
-    document.write_text(f"# Of before\n{ours}")
+    document.write_text(f"# An older table\n{ours}")
     monkeypatch.setattr(experiments, "TABLE", table)
     monkeypatch.setattr(experiments, "DOCUMENT", document)
     assert experiments.main([]) == 0
     text = document.read_text()
     assert text.endswith(f"\n{ours}") and "| IW 3 | 808 |" in ours
-    assert "Of before" not in text and "no: there is none" in text
+    assert "An older table" not in text and "no: there is none" in text
 
 
 def test_rows_that_ran_anew_are_written_and_the_others_stay() -> None:
@@ -276,15 +276,16 @@ def test_an_unknown_flag_of_a_benchmark_is_refused_in_one_line(
     name, module = program.rpartition(".")[2], importlib.import_module(f"benchmarks.{program}")
     with pytest.raises(SystemExit) as ended:
         module.main(["--no-such-flag"])
-    said = capsys.readouterr().err
-    assert ended.value.code == USAGE and said.count("\n") == 1 and said.startswith(name)
+    message = capsys.readouterr().err
+    assert ended.value.code == USAGE
+    assert message.count("\n") == 1 and message.startswith(name)
     assert f'command.run("{name}", main)' in Path(module.__file__ or "").read_text()
 
 
-def test_the_readme_says_how_to_run_each() -> None:
-    told = (FOLDER / "README.md").read_text()
+def test_the_readme_has_the_command_of_each_benchmark_that_no_shell_script_starts() -> None:
+    text = (FOLDER / "README.md").read_text()
     for program in PROGRAMS:
-        assert f"benchmarks.{program} " in told.replace("`", " ") or (
+        assert f"benchmarks.{program} " in text.replace("`", " ") or (
             FOLDER / f"{program.replace('.', '/')}.sh").exists(), program
 
 

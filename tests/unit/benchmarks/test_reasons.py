@@ -20,14 +20,16 @@ CHAIN = "certificate chain"
     (NONE, []), (TIME, ["with queue alone it saves time"])])
 def test_what_a_page_always_has_is_lifted_with_what_it_requests(
         with_queue_alone: Saving, faults: list[str]) -> None:
-    """Of HTTP/2 the certificate chain, and names that come late: reasons lift these, too."""
+    """Without all limits, a page over HTTP/2 is also without its certificate chain, and without
+    the names that it looks up late.
+    """
     judge = Judge(PAGE, NONE, Path("unused"))
     others = frozenset({"bandwidth", SHARED, LATE, CHAIN})
     judge.known |= {others: with_queue_alone, others | {"queue"}: TIME, frozenset({"queue"}): NONE}
     assert [*judge.faults("queue")] == faults
 
 
-def test_a_limit_protects_that_alone_keeps_the_larger_window_from_harm() -> None:
+def test_a_limit_without_which_the_larger_window_harms_is_no_fault() -> None:
     judge = Judge(PAGE, NONE, Path("unused"))
     judge.known[frozenset({"queue"})] = HARM
     assert [*judge.faults("queue")] == []
@@ -40,12 +42,13 @@ def test_a_page_without_a_bandwidth_is_slow_enough_for_its_verdict() -> None:
 
 
 def test_nothing_saved_is_right_only_if_no_limit_alone_hides_a_saving() -> None:
-    """Without all limits nothing is saved; without the bandwidth alone it may be."""
-    for alone, of_same, of_bandwidth in ((NONE, [], ["without all limits it saves nothing"]),
-                                         (TIME, ["without bandwidth it saves 20.0 ms"], [])):
+    """Without all limits nothing is saved, and without the bandwidth alone nothing or 20 ms."""
+    for without_bandwidth, of_same, of_bandwidth in (
+            (NONE, [], ["without all limits it saves nothing"]),
+            (TIME, ["without bandwidth it saves 20.0 ms"], [])):
         judge = Judge(Question("fetch", {"--rtt": "12", "--bw": "1M"}, ("bandwidth",)), NONE,
                       Path("unused"))
-        judge.known |= {frozenset({"bandwidth"}): alone, frozenset({"queue"}): NONE,
+        judge.known |= {frozenset({"bandwidth"}): without_bandwidth, frozenset({"queue"}): NONE,
                         frozenset({"bandwidth", "queue"}): NONE}
         assert [*judge.faults("same flights")] == of_same
         assert [*judge.faults("bandwidth")] == of_bandwidth

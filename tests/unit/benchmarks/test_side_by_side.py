@@ -41,10 +41,12 @@ def changed(run: dict[str, Any], **new: object) -> dict[str, Any]:
 
 
 def flagged(row: Row) -> set[str]:
-    return {each.measure for each in row.differences()}
+    """The measures that differ."""
+    return {compared.measure for compared in row.differences()}
 
 
 def sides(name: str) -> list[list[dict[str, Any]]]:
+    """The stored runs of a case in each world, in the order of judged()'s arguments."""
     return [[OBSERVED[name][world]] for world in ("virtual", "counted", "real")]
 
 
@@ -70,7 +72,7 @@ def test_the_same_runs_do_not_differ() -> None:
     ("lost_percent", "lost, %", 4.7, 4.9)])
 def test_a_difference_within_the_tolerance_is_none(
         printed: str, measure: str, within: float, beyond: float) -> None:
-    """Of a stock kernel's 4, in the unit of the measure."""
+    """The stock kernel has 4, in the unit of the measure."""
     def run(number: float) -> dict[str, Any]:
         return {"output": f"= {printed} {number}\n", "connections": [], "busy_percent": 10.0}
     assert not flagged(judged(CASE, [run(within)], [run(4)], []))
@@ -90,35 +92,39 @@ def test_rates_are_compared_only_where_they_can_be(
     assert row.compared and not row.differences()
 
 
-def sent_again(count: int) -> dict[str, Any]:
+def run_with_retransmissions(count: int) -> dict[str, Any]:
+    """A stored run whose connection has retransmitted this many segments."""
     run = changed(OBSERVED["netcat"]["counted"])
     run["connections"][0]["retransmissions"] = count
     return run
 
 
-def test_runs_that_reach_into_each_other_do_not_differ() -> None:
-    stock = [sent_again(20), sent_again(22)]
-    assert flagged(judged(CASE, [sent_again(30), sent_again(40)], stock, [])) == {AGAIN}
-    row = judged(CASE, [sent_again(30), sent_again(21), sent_again(40)], stock, [])
+def test_runs_whose_ranges_overlap_do_not_differ() -> None:
+    def runs(*counts: int) -> list[dict[str, Any]]:
+        return [run_with_retransmissions(count) for count in counts]
+
+    assert flagged(judged(CASE, runs(30, 40), runs(20, 22), [])) == {AGAIN}
+    row = judged(CASE, runs(30, 21, 40), runs(20, 22), [])
     assert not flagged(row)
     page = document([row], {}, "")
     assert "| *30 / 21* |" in page and "| *spread* |" in page and "**" not in page
 
 
 @pytest.mark.parametrize(("loss_s", "expected"), [(None, {WINDOW}), (0.15, set())])
-def test_windows_until_somebody_loses_a_packet(loss_s: float | None, expected: set[str]) -> None:
-    """Of three round trips the third one differs."""
+def test_windows_are_compared_until_the_first_loss(loss_s: float | None,
+                                                   expected: set[str]) -> None:
+    """The third of three round trips differs."""
     def run(third: int) -> dict[str, Any]:
         connection = {"begin_s": 5.0, "retransmissions": 0, "first_loss_s": loss_s, "rounds": [
             [0.1 * number, 10, window] for number, window in enumerate((60, 90, third))]}
         return {"output": "", "connections": [connection], "busy_percent": 10.0}
     row = judged(CASE, [run(140)], [run(120)], [])
     assert flagged(row) == expected
-    at = {each.measure: each.at for each in row.compared}[WINDOW]
+    at = {compared.measure: compared.at for compared in row.compared}[WINDOW]
     assert at == (3 if expected else 1)
 
 
-def test_for_windows_real_time_counts_too() -> None:
+def test_a_window_within_the_range_of_real_times_windows_does_not_differ() -> None:
     def run(window: int) -> dict[str, Any]:
         connection = {"begin_s": 5.0, "retransmissions": 0, "first_loss_s": None,
                       "rounds": [[0.0, 10, window]]}
@@ -129,14 +135,16 @@ def test_for_windows_real_time_counts_too() -> None:
 
 def test_a_known_cause_explains_a_difference() -> None:
     case = Case("netcat", "", sh="true", rate_mbit=4, causes={AGAIN: "burst"})
-    row = judged(case, [sent_again(50)], [sent_again(20)], [])
+    row = judged(case, [run_with_retransmissions(50)], [run_with_retransmissions(20)], [])
     assert row.differences() and not row.unexplained()
     page = document([row], {"burst": "a text", "other": "not needed"}, "")
     assert "| burst |" in page and "- **burst**: a text" in page and "not needed" not in page
 
 
 def test_windows_are_of_one_connection_whoever_begins_first() -> None:
-    """cubic to port 5201 and bbr to 5202: a hair decides which of them begins."""
+    """Connections to port 5201 (cubic) and 5202 (bbr) begin at almost the same time, so that each
+    may be the first.
+    """
     def run(*order: int) -> dict[str, Any]:
         windows = {5201: 90, 5202: 140}
         connections = [{"to": port, "begin_s": 5.0 + place, "retransmissions": 0, "bytes": 10 ** 6,
@@ -147,18 +155,18 @@ def test_windows_are_of_one_connection_whoever_begins_first() -> None:
     assert flagged(judged(CASE, [run(5202)], [run(5201)], [])) == {WINDOW}
 
 
-def test_every_kept_run_of_a_case_counts(tmp_path: Path) -> None:
-    """A case may have more runs in one world than in another."""
+def test_every_stored_run_of_a_case_is_read(tmp_path: Path) -> None:
+    """A case may have more runs in virtual time than otherwise."""
     for folder, name in (("virtual-0", "netcat"), ("virtual-11", "netcat"), ("virtual-1", "curl"),
                          ("counted-0", "netcat")):
         (tmp_path / folder).mkdir()
         (tmp_path / folder / f"{name}.json").write_text(json.dumps({"folder": folder}))
-    kept = side_by_side.observed_of(tmp_path, "virtual", CASE)
-    assert [run["folder"] for run in kept] == ["virtual-0", "virtual-11"]
+    runs = side_by_side.observed_of(tmp_path, "virtual", CASE)
+    assert [run["folder"] for run in runs] == ["virtual-0", "virtual-11"]
 
 
 def test_the_printed_page_has_each_case_and_cause() -> None:
-    """What stands in vtime/ was printed from these cases, and each difference there has a cause."""
+    """The page in vtime/ was printed from these cases, and each of its differences has a cause."""
     page = (PROJECT / "vtime" / "SIDE_BY_SIDE.md").read_text()
     cases, causes = side_by_side.cases((side_by_side.CASES / "cases.toml").read_text())
     assert re.findall(r"^\| `(.+?)`: (.+?) \|", page, re.MULTILINE) == [
@@ -168,8 +176,9 @@ def test_the_printed_page_has_each_case_and_cause() -> None:
 
 
 def test_without_observations_nothing_is_judged() -> None:
-    assert judged(CASE, [], [sent_again(1)], []).compared == ()
-    assert judged(CASE, [sent_again(1)], [], [sent_again(1)]).compared  # real time, at least
+    assert judged(CASE, [], [run_with_retransmissions(1)], []).compared == ()
+    with_real_time = judged(CASE, [run_with_retransmissions(1)], [], [run_with_retransmissions(1)])
+    assert with_real_time.compared
 
 
 def test_each_case_has_one_script_and_known_causes() -> None:
@@ -181,24 +190,27 @@ def test_each_case_has_one_script_and_known_causes() -> None:
         assert set(case.causes) <= set(TOLERANCES) and set(case.causes.values()) <= set(causes)
 
 
+# Random transfers: samples, and the tally of their records ----------------------------
+
 @pytest.fixture(scope="module")
 def passed() -> Record:
     return stored.load("iw10").judge()
 
 
 def tallied(*records: Record) -> Tally:
+    """The tally of these records."""
     tally = Tally("--seed 7")
     for record in records:
         tally.add(record)
     return tally
 
 
-def test_a_seed_and_a_number_are_a_transfer() -> None:
+def test_a_sample_follows_from_its_seed_and_number() -> None:
     assert sample(3, 14) == sample(3, 14) != sample(3, 15)
     assert sample(3, 14) != sample(4, 14)
 
 
-def test_samples_reach_all_that_is_promised() -> None:
+def test_samples_reach_from_short_to_long_and_from_slow_to_fast_paths() -> None:
     trials = [sample(1, number) for number in range(1, 200)]
     assert min(trial.rtt_ms for trial in trials) < 2 and max(t.rtt_ms for t in trials) > 3000
     assert max(trial.bandwidth_kbps for trial in trials) > 5_000_000
@@ -208,23 +220,23 @@ def test_samples_reach_all_that_is_promised() -> None:
     assert any(trial.queue_packets < 1000 for trial in trials)
 
 
-def test_samples_over_tls_have_all_that_decides_and_say_it() -> None:
+def test_samples_over_tls_vary_chain_tickets_records_and_buffer() -> None:
     trials = [sample_tls(1, number) for number in range(1, 200)]
     assert trials[13] == sample_tls(1, 14) != sample_tls(2, 14)
     assert {trial.tickets for trial in trials} == {0, 1, 2}
     assert {trial.buffer_bytes for trial in trials} == {0, 1024, 4096}
     assert len({trial.record_bytes for trial in trials}) > 20 < len({t.chain_bytes for t in trials})
     assert not any(t.gap_ms or t.burst_bytes or t.earlier_bytes for t in trials)
-    one = trials[13]
-    assert (one.rtt_ms, one.bandwidth_kbps) == (sample(1, 14).rtt_ms, sample(1, 14).bandwidth_kbps)
-    assert f"--chain {one.chain_bytes} --tickets {one.tickets} " in command_of(one)
+    secure, plain = trials[13], sample(1, 14)
+    assert (secure.rtt_ms, secure.bandwidth_kbps) == (plain.rtt_ms, plain.bandwidth_kbps)
+    assert f"--chain {secure.chain_bytes} --tickets {secure.tickets} " in command_of(secure)
 
 
-def test_a_short_queue_is_that_of_the_bytes_that_will_be_sent() -> None:
-    told = stored.load("iw10").observation["server"]
-    path = len("/9000")
-    assert told["header_bytes"] == HEADER_BYTES + len("9000") + CLOSE_BYTES
-    assert told["request_bytes"] == REQUEST_BYTES + path + CLOSE_BYTES
+def test_a_short_queue_is_drawn_by_the_headers_bytes_that_are_sent() -> None:
+    observed = stored.load("iw10").observation["server"]
+    path_bytes = len("/9000")
+    assert observed["header_bytes"] == HEADER_BYTES + len("9000") + CLOSE_BYTES
+    assert observed["request_bytes"] == REQUEST_BYTES + path_bytes + CLOSE_BYTES
     requested = [trial for trial in (sample(5, number) for number in range(1, 100))
              if trial.queue_packets < AMPLE_PACKETS]
     assert any(trial.uplink_kbps < trial.bandwidth_kbps for trial in requested)
@@ -240,15 +252,16 @@ def test_deviations_are_counted_and_the_worst_are_listed_first(
     assert (tally.modelled, tally.beyond, tally.beyond_tenth) == (WORST + 3, 1, 2)
     assert len(tally.worst) == WORST
     tally.show()
-    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith("deviates ")]
-    assert told[0].startswith("deviates by 1.500 ms") and told[1].startswith("deviates by 0.200 ms")
-    assert "ms: --seed 7 --only" in told[0]
+    lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("deviates ")]
+    assert lines[0].startswith("deviates by 1.500 ms")
+    assert lines[1].startswith("deviates by 0.200 ms")
+    assert "ms: --seed 7 --only" in lines[0]
 
 
 def test_unpredicted_retransmissions_are_listed_with_both_numbers() -> None:
-    again = stored.load("queue_timer").judge()
-    other = replace(again, retransmissions=2)
-    tally = tallied(again, other)
+    predicted = stored.load("queue_timer").judge()
+    unpredicted = replace(predicted, retransmissions=2)
+    tally = tallied(predicted, unpredicted)
     (line,) = tally.lines["unpredicted"]
     assert (tally.predicted, tally.modelled) == (1, 1)
     assert "2 segments retransmitted, predicted 1" in line
@@ -268,9 +281,9 @@ def test_a_sysctl_is_requested_by_a_known_name() -> None:
         requested_sysctls(["net.ipv4.tcp_rme=1"])
 
 
-# Crossed ------------------------------------------------------------------------------
+# Random transfers with several unusual parameters -------------------------------------
 
-def test_crossed_samples_meet_in_every_pair() -> None:
+def test_crossed_samples_have_each_pair_of_unusual_parameters() -> None:
     trials = [sample_crossed(1, number) for number in range(1, 1500)]
     assert trials[13] == sample_crossed(1, 14) != sample_crossed(2, 14)
     unusual = {
@@ -293,7 +306,7 @@ def test_crossed_samples_meet_in_every_pair() -> None:
     assert not missing
 
 
-def test_uploads_meet_what_the_model_covers_and_what_not() -> None:
+def test_samples_of_uploads_have_small_and_large_bodies_with_each_unusual_parameter() -> None:
     trials = [sample_upload(1, number) for number in range(1, 400)]
     assert trials[13] == sample_upload(1, 14) != sample_upload(2, 14)
     assert not any(trial.is_secure or trial.server != "builtin" for trial in trials)
@@ -338,11 +351,11 @@ def test_crossed_transfers_are_counted_by_result_and_check(
     for record in (passed, wrong, late):
         tally.add(record)
     tally.show()
-    told = capsys.readouterr().out.splitlines()
-    counts = {line[:38].strip(): line[38:].split()[0] for line in told if line[38:].strip()}
+    lines = capsys.readouterr().out.splitlines()
+    counts = {line[:38].strip(): line[38:].split()[0] for line in lines if line[38:].strip()}
     assert counts["transfers"] == "3" and counts["passed"] == "1"
     assert counts["failed verdicts"] == "1" and counts["not finished, so not judged"] == "1"
-    path = next(line for line in told if line.startswith("  path "))
+    path = next(line for line in lines if line.startswith("  path "))
     assert path.split()[1:] == ["2", "66.7", "%", "1", "failed"]
-    assert "failed: --seed 9 --crossed --only 12: path: observed 1 of 2" in "\n".join(told)
-    assert "not finished: --seed 9 --crossed --only 1: curl 28: timed out" in "\n".join(told)
+    assert "failed: --seed 9 --crossed --only 12: path: observed 1 of 2" in "\n".join(lines)
+    assert "not finished: --seed 9 --crossed --only 1: curl 28: timed out" in "\n".join(lines)

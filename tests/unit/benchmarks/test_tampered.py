@@ -1,4 +1,6 @@
-"""The battery of alterations: what it alters is there, and what passes stands in METHOD."""
+"""Altered programs and jobs: each alteration changes something, and METHOD lists those that no
+check refuses.
+"""
 
 from __future__ import annotations
 

@@ -126,7 +126,7 @@ def agreeing_by_causes(report: Report) -> dict[Any, Any]:
 
 
 def test_slower_measurements_reproduce_fewer_published_numbers() -> None:
-    """Fetches under larger windows that act like the published ones take 30 % longer."""
+    """Fetches under larger windows that act as others take 30 % longer."""
     def slower(record: Record) -> Record:
         assert record.total_ms is not None
         return (replace(record, total_ms=1.3 * record.total_ms)
