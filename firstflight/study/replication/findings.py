@@ -30,7 +30,9 @@ from firstflight.workloads.fetch.trial import Trial
 
 SIDES = ("published", "clean", "as they measured it")
 TITLE = "Why their numbers are what they are"
-ASIDE = 0.26  # the distance between the sides of a bar, as a share of that between bars
+# The distance between the sides of a bar, as a share of that between bars. Where an axis has fewer
+# than FEW_BARS, the sides are as close to each other as among so many.
+ASIDE, FEW_BARS = 0.26, 6
 LEAST = 1.0  # the lower end of a logarithmic axis, in the unit of the axis
 AGREES, DIFFERS, CONSTANT = "agrees", "differs", "a constant"
 
@@ -191,6 +193,7 @@ def _plot(x_label: str, y_label: str, labels: Sequence[str],
     values: the three sides of each bar. is_log: whether the y axis is logarithmic; smaller values
     are then drawn at LEAST.
     """
+    aside = ASIDE * min(1.0, len(labels) / FEW_BARS)
     lines = []
     for side, name in enumerate(SIDES):
         x: list[float] = []
@@ -198,7 +201,7 @@ def _plot(x_label: str, y_label: str, labels: Sequence[str],
         for place, sides in enumerate(values):
             value = sides[side]
             if value is not None:
-                x.append(place + ASIDE * (side - 1))  # the middle side stands at the bar's tick
+                x.append(place + aside * (side - 1))  # the middle side stands at the bar's tick
                 y.append(max(value, LEAST) if is_log else value)
         if x:
             style: Literal["points", "published"] = "points" if side else "published"

@@ -250,6 +250,18 @@ def test_deviations_are_drawn_apart_where_points_cover_what_was_published(
     assert [line.x for line in lines] == [tuple(map(float, published))] * len(lines)
 
 
+@pytest.mark.parametrize(("name", "ticks"), [
+    ("today", ((1000.0, "today"), (2000.0, "today"))),
+    ("ML-DSA-44 with two intermediates", ())])  # two of them would leave the figure: numbers fit
+def test_an_axis_of_numbers_has_names_only_where_they_have_room(
+        name: str, ticks: tuple[tuple[float, str], ...]) -> None:
+    values = steps.CellMeans(
+        by="chain_bytes", of="initcwnd", across=(1000, 2000), lines=(10,), means={},
+        published={}, requested={}, labels={1000: name, 2000: name}, is_modelled=False,
+        scenario_lines=(10,), records=())
+    assert steps._ticks(values, is_log=False) == ticks
+
+
 # Axes of steps -----------------------------------------------------------------------
 
 @pytest.mark.parametrize(("values", "ends"), [

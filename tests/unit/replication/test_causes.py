@@ -200,6 +200,13 @@ def test_points_below_a_logarithmic_axis_lie_on_it_and_a_side_without_values_has
     assert findings._plot("", "", ["20"], [(None, -0.4, 0)], is_log=False).lines[0].y == (-0.4,)
 
 
+@pytest.mark.parametrize(("bars", "aside"), [(1, 0.26 / 6), (2, 0.26 / 3), (6, 0.26), (8, 0.26)])
+def test_the_sides_of_a_bar_stand_close_to_each_other_where_bars_are_few(bars: int, aside: float
+                                                                         ) -> None:
+    plot = findings._plot("", "", ["1"] * bars, [(1.0, 2.0, 3.0)] * bars, is_log=False)
+    assert [line.x[0] for line in plot.lines] == pytest.approx([-aside, 0.0, aside])
+
+
 def test_process_time_is_added_only_to_records_that_count() -> None:
     _, records = stored_fetches.raw_and_causes()
     read = [analysis.as_read(ClockReading(process_ms=8), record) for record in records]

@@ -81,6 +81,7 @@ def _more_where(claim: Claim, metric: str, trials: Sequence[tuple[float, ...]]) 
     return Statement(claim.says, measured, outcome_of(holds, has_direction))
 
 
+AXIS_CHARACTERS = 60  # of the names of ticks, which stand next to each other under an axis
 CURVE_POINTS = 160  # of the model's curve, across the figure
 DECADES = 2  # values that span as many powers of ten may be drawn on a logarithmic axis
 SMALL_SHARE = 0.1  # of the largest value: smaller ones are close to each other on a linear axis
@@ -348,13 +349,15 @@ def _covered_deviations(values: CellMeans, ends: tuple[float, float]) -> list[Li
 
 
 def _ticks(values: CellMeans, is_log: bool) -> tuple[tuple[float, str], ...]:
-    """The ticks along x, with names of the scenario.
+    """The ticks along x, with names of the scenario where an axis has room for them.
 
     Without such names, the ticks of a logarithmic axis have the values with their unit. () for an
     axis of plain numbers.
     """
-    if any(x in values.labels for x in values.across):
-        return tuple((float(x), values.label(x)) for x in values.across)
+    names = tuple((float(x), values.label(x)) for x in values.across)
+    has_names = any(x in values.labels for x in values.across)
+    if has_names and sum(len(name) for _, name in names) <= AXIS_CHARACTERS:
+        return names
     if not is_log:
         return ()
     unit = quantity(values.by).unit
