@@ -19,7 +19,7 @@ from firstflight.findings.claims import Published
 from firstflight.findings.drawing import bars, groups, lines, style
 from tests.unit.drawing import samples
 
-# Squares, groups, packets -------------------------------------------------------------
+# Maps of squares, groups of bars, packets ---------------------------------------------
 
 @pytest.mark.parametrize(("count", "wide"), [(5, 2), (1, 6)])
 def test_texts_of_maps_do_not_overlap_at_any_size(count: int, wide: int) -> None:
@@ -38,7 +38,7 @@ def test_bucket_names_do_not_overlap_next_to_long_causes() -> None:
 
 @pytest.mark.parametrize("wide", [2, 3])
 def test_a_long_unit_stands_in_a_square_only_where_it_has_room(wide: int) -> None:
-    """Else the numbers of neighbours would touch; the foot has the unit anyway."""
+    """Without room, the numbers of neighbours would touch. The foot of the figure has the unit."""
     rows = ((Square(12345.0, 33.3),) * 2 * wide,) * 2
     chart = samples.square_chart(unit="kbit/s", maps=(
         SquareMap("map", ("20", "5000") * wide, rows),))
@@ -59,7 +59,7 @@ def test_groups_of_bars_fit_the_figure(count: int, windows: int) -> None:
 @pytest.mark.parametrize(("ticket_bytes", "pointed"), [(40, [4349]), (400, [])])
 def test_a_triangle_points_at_packets_too_low_to_be_seen(ticket_bytes: int,
                                                          pointed: list[int]) -> None:
-    """Two segments of data are low as well, but lie on each other."""
+    """The two segments of data are low, too, but they are seen, as one lies on the other."""
     chart = samples.packets_chart()
     marks = (Mark("data", 60, 1449, 2897), Mark("data", 60, 2897, 4345),
              Mark("ticket", 60, 4349, 4349 + ticket_bytes))
@@ -79,7 +79,7 @@ def chart() -> BarChart:
 
 
 def with_absolute(chart: BarChart, value: float) -> BarChart:
-    """The first bar saves another value, which may be a loss."""
+    """The chart whose first bar saves this many ms, or loses them."""
     saved = Estimate(value, (value - 30, value + 5))
     first = samples.with_difference(chart.bars[0], absolute=saved, percent=Estimate(value / 20))
     return replace(chart, bars=(first, *chart.bars[1:]))
@@ -87,7 +87,7 @@ def with_absolute(chart: BarChart, value: float) -> BarChart:
 
 @pytest.mark.parametrize("value", [0.0, -4.0, -500.0])
 def test_every_value_lies_within_both_axes(chart: BarChart, value: float) -> None:
-    """Also improvements around and below zero, where a logarithm has no place for them."""
+    """Improvements around and below zero have no place on a logarithmic axis."""
     changed = replace(with_absolute(chart, value), is_like_the_papers=False)
     left, right = drawing.figure_of(changed).axes
     lowest, highest = left.get_ylim()
@@ -150,13 +150,13 @@ def test_panels_of_a_page_share_their_scales_or_say_why_not(chart: BarChart) -> 
         bar, absolute=Estimate(5.0), percent=Estimate(1.0)) for bar in chart.bars))
     alike = drawing.figure_of(bar_page("a page", (chart, small)))
     for axes in (alike.axes[::2], alike.axes[1::2]):
-        assert len({one.get_ylim() for one in axes}) == 1
+        assert len({half.get_ylim() for half in axes}) == 1
     assert not any("its own scales" in text for text in samples.texts_of(alike))
     even = replace(small, is_like_the_papers=False, bars=tuple(
         replace(samples.with_difference(bar, same=None), published=Published(None, 3.1))
         for bar in small.bars))
     apart = drawing.figure_of(bar_page("a page", (chart, even)))
-    assert len({one.get_ylim() for one in apart.axes[::2]}) == 2
+    assert len({left.get_ylim() for left in apart.axes[::2]}) == 2
     assert any("its own scales" in text for text in samples.texts_of(apart))
 
 
@@ -170,8 +170,8 @@ def test_even_scales_are_shared_where_the_lower_bars_can_be_read(
         return replace(chart, is_like_the_papers=False, bars=tuple(samples.with_difference(
             bar, same=None, absolute=Estimate(ms), percent=Estimate(share)) for bar in shown))
 
-    one, other = with_bars(100.0, 7.0), with_bars(milliseconds, percent)
-    drawn = drawing.figure_of(bar_page("a page", (one, other)))
+    drawn = drawing.figure_of(bar_page("a page", (with_bars(100.0, 7.0),
+                                                  with_bars(milliseconds, percent))))
     limits = [(left.get_ylim(), right.get_ylim())
               for left, right in zip(drawn.axes[::2], drawn.axes[1::2])]
     assert (len(set(limits)) == 1) == shared
@@ -179,8 +179,8 @@ def test_even_scales_are_shared_where_the_lower_bars_can_be_read(
 
 # Lines, and the colours of windows ----------------------------------------------------
 
-def one(*shown: Line, **more: Any) -> Any:
-    """The axes of a chart of one plot."""
+def axes_of(*shown: Line, **more: Any) -> Any:
+    """The axes of a chart with one plot, of these lines and with more of its fields."""
     return lines.draw(LineChart("One", (), columns=((Plot("x", "y", shown, **more),),))).axes[0]
 
 
@@ -215,22 +215,24 @@ def test_a_long_name_of_an_axis_is_broken_where_its_axes_are_low() -> None:
 
 
 def linear(colour: str) -> NDArray[numpy.float64]:
-    """Red, green and blue, as much light as there is (sRGB)."""
+    """The light of red, green and blue, each from 0 to 1, of a colour in sRGB."""
     parts = numpy.array([int(colour[place:place + 2], 16) / 255 for place in (1, 3, 5)])
     return numpy.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4)
 
 
 def test_neighbours_of_ordered_lines_differ_in_grey() -> None:
-    """By relative luminance (WCAG 2); the first is what others are compared with."""
+    """Greys are relative luminances, and compared by WCAG 2's contrast. The first line is left out:
+    the others are compared with it.
+    """
     greys = [linear(colour) @ LUMINANCE + 0.05 for colour in lines.ORDERED[1:]]
     assert all(max(pair) / min(pair) > 1.25 for pair in zip(greys, greys[1:]))
 
 
-def test_a_window_keeps_its_colour_in_any_company() -> None:
+def test_a_window_has_the_same_colour_whatever_windows_are_beside_it() -> None:
     for others in ((), (3, 6), (1, 2, 3, 4)):
         shown = [Line(f"IW {window}", (1.0,), (1.0,), look=look, window=window)
                  for look, window in enumerate((*others, 10))]
-        assert one(*shown).lines[-1].get_color() == style.BLUE.lower()
+        assert axes_of(*shown).lines[-1].get_color() == style.BLUE.lower()
     bars_of = replace(samples.time_chart(), bars=tuple(
         samples.time_bar(window, 1.0, 0.0) for window in (3, 10)))
     assert [to_hex(patch.get_facecolor()) for patch in bars.draw_times(bars_of).axes[0].patches
@@ -238,12 +240,12 @@ def test_a_window_keeps_its_colour_in_any_company() -> None:
     group = replace(samples.group_chart(), windows=(10, 16))
     assert to_hex(groups.draw_groups(group).axes[0].patches[0].get_facecolor()
                   ) == style.BLUE.lower()
-    assert one(Line("a", (1.0,), (1.0,), look=1)).lines[0].get_color() == lines.DISTINCT[1]
+    assert axes_of(Line("a", (1.0,), (1.0,), look=1)).lines[0].get_color() == lines.DISTINCT[1]
 
 
 @pytest.mark.parametrize("colour", (*lines.DISTINCT, *lines.ORDERED))
 def test_colours_of_other_lines_differ_from_those_of_common_windows(colour: str) -> None:
-    """Of those that scenarios measure most."""
+    """Common windows are the three that scenarios measure most."""
     assert min(numpy.linalg.norm(lab(linear(colour)) - lab(linear(style.window_colour(window))))
                for window in (3, 10, 16)) > 25
 
@@ -256,7 +258,7 @@ def test_tick_labels_that_would_touch_are_omitted_except_the_last() -> None:
     samples.check_fits(drawn)
     labels = [tick.label1.get_text() for tick in drawn.axes[0].xaxis.get_major_ticks()]
     assert len(labels) == 8 and labels[-1] == "300" and "" in labels
-    wide = one(*plot.lines, x_scale="log", ticks=plot.ticks)
+    wide = axes_of(*plot.lines, x_scale="log", ticks=plot.ticks)
     assert [tick.label1.get_text() for tick in wide.xaxis.get_major_ticks()
             ] == [label for _, label in plot.ticks]
 
@@ -265,7 +267,7 @@ def test_values_beyond_an_axis_have_an_arrow_at_its_edge_and_a_number() -> None:
     ends = (18.0, 22.0), (10.0, 20.0), (-130.0, -110.0)
     shown = (Line("IW 10", (0.0, 1.0, 2.0), (20.0, 15.0, -120.0), ends=ends, window=10),
              Line("IW 16", (0.1, 1.1, 2.1), (25.0, 20.0, -143.5), window=16))
-    axes = one(*shown, ticks=((0.0, "mean"), (1.0, "50"), (2.0, "99.9")), y_ends=(-5.0, 40.0),
+    axes = axes_of(*shown, ticks=((0.0, "mean"), (1.0, "50"), (2.0, "99.9")), y_ends=(-5.0, 40.0),
                zero=True)
     arrows = [(line.get_ydata()[0], to_hex(line.get_color())) for line in axes.lines
               if line.get_marker() == "v"]
@@ -279,9 +281,9 @@ def test_values_beyond_an_axis_have_an_arrow_at_its_edge_and_a_number() -> None:
 
 @pytest.mark.parametrize("tick", [0.0, 1.0, 2.0])
 def test_the_number_of_a_cut_value_does_not_cross_the_axis(tick: float) -> None:
-    axes = one(Line("IW 10", (0.0, 1.0, 2.0), (20.0, 15.0, 10.0), window=10),
-               Line("IW 16", (tick + 0.1,), (-200.0,), window=16),
-               ticks=((0.0, "1"), (1.0, "4"), (2.0, "6")), y_ends=(-80.0, 50.0), zero=True)
+    axes = axes_of(Line("IW 10", (0.0, 1.0, 2.0), (20.0, 15.0, 10.0), window=10),
+                   Line("IW 16", (tick + 0.1,), (-200.0,), window=16),
+                   ticks=((0.0, "1"), (1.0, "4"), (2.0, "6")), y_ends=(-80.0, 50.0), zero=True)
     axes.figure.canvas.draw()
     (number,) = axes.texts
     assert number.get_text() == "−200"
@@ -289,8 +291,8 @@ def test_the_number_of_a_cut_value_does_not_cross_the_axis(tick: float) -> None:
 
 
 def test_a_bar_of_zero_has_a_number_and_a_missing_one_none() -> None:
-    axes = one(Line("measured", (0.0, 1.0), (900.0, 0.0), style="bars"),
-               ticks=((0.0, "default"), (1.0, "rfc9406"), (2.0, "suss, skipped")))
+    axes = axes_of(Line("measured", (0.0, 1.0), (900.0, 0.0), style="bars"),
+                   ticks=((0.0, "default"), (1.0, "rfc9406"), (2.0, "suss, skipped")))
     assert samples.texts_of(axes) == ["0"] and axes.texts[0].xy[0] == pytest.approx(1.0)
 
 
@@ -345,7 +347,7 @@ def test_a_page_of_bars_is_named_after_what_it_shows(chart: BarChart) -> None:
 
 @pytest.mark.parametrize("ends", [(1, 2), (850, 1950), (1200, 3100), (0.1, 300), (20, 12000)])
 def test_a_logarithmic_axis_has_some_ticks(ends: tuple[float, float]) -> None:
-    axes = one(Line("a", ends, (1.0, 2.0)), x_scale="log", x_ends=ends)
+    axes = axes_of(Line("a", ends, (1.0, 2.0)), x_scale="log", x_ends=ends)
     ticks = [tick for tick in axes.get_xticks() if ends[0] <= tick <= ends[1]]
     assert 4 <= len(ticks) <= 12
 
@@ -363,7 +365,7 @@ def test_neighbouring_windows_of_a_map_differ_in_colour() -> None:
 
 
 def test_the_windows_of_a_map_have_an_order_of_colours() -> None:
-    """Light to dark, whatever the windows are, and no two neighbours alike."""
+    """It goes from light to dark, and no two colours are alike."""
     windows = (3, 6, 10, 16, 24, 32, 48, 64)
     chart = replace(samples.window_chart(), windows=windows, maps=tuple(SquareMap(
         f"size {size} kB", tuple(map(str, windows)), (tuple(map(Square, windows)),) * 2)
@@ -405,7 +407,8 @@ def test_colours_of_windows_differ_and_go_from_light_to_dark(windows: tuple[int,
                for one, other in combinations(shown, 2)) > 5
 
 
-# What is seen without the cones for red, and for green (Machado, Oliveira and Fernandes 2009).
+# What people without the cones for red, and without those for green, see of light (Machado,
+# Oliveira and Fernandes 2009).
 SEEN = {"protanopia": [[0.152, 1.053, -0.205], [0.115, 0.786, 0.099], [-0.004, -0.048, 1.052]],
         "deuteranopia": [[0.367, 0.861, -0.228], [0.280, 0.673, 0.047], [-0.012, 0.043, 0.969]]}
 LUMINANCE = numpy.array([0.2126, 0.7152, 0.0722])

@@ -201,7 +201,7 @@ def different(one: dict[str, Numbers], other: dict[str, Numbers]) -> set[str]:
     return {name for name in one if (one[name] != other[name]).any()}
 
 
-def test_a_seed_draws_the_same_rows_again_and_another_seed_others() -> None:
+def test_rows_are_drawn_equal_with_the_same_seed_and_differ_with_another() -> None:
     assert tuple(drawn()) != () and {*drawn()} == {*rows.COLUMNS}
     assert not different(drawn(), drawn.__wrapped__(1))
     assert "key_rtt_ms" in different(drawn(), drawn(2))
@@ -219,7 +219,7 @@ def test_without_mechanisms_a_response_has_its_clients_network() -> None:
 @pytest.mark.parametrize(("gap_mean_ms", "segments"), [(250.0, (3, 4)), (0.5, (2,))])
 def test_bursts_fill_whole_segments_and_leave_something_for_later(
         gap_mean_ms: float, segments: tuple[int, ...]) -> None:
-    """This also holds where the back-end takes less than a millisecond."""
+    """The second back-end takes less than a millisecond."""
     made = drawn(two_stages=True, gap_mean_ms=gap_mean_ms, burst_segments=segments)
     whole = [draw.HEADER_BYTES + len(str(size)) for size in made["response_bytes"].tolist()]
     staged = made["gap_ms"] > 0
@@ -234,7 +234,7 @@ def test_bursts_fill_whole_segments_and_leave_something_for_later(
 def test_the_baselines_week_leans_to_the_far_and_slow_and_to_long_gaps(mean_ms: float) -> None:
     staged = {"two_stages": True, "gap_mean_ms": mean_ms, "no_gap_share": 0.3}
     plain, leaning = drawn(**staged), drawn(**staged, baseline_week=0.1, baseline_gap=0.4)
-    assert different(plain, leaning) == {"baseline_weight"}  # and changes nothing else
+    assert different(plain, leaning) == {"baseline_weight"}
     assert (plain["baseline_weight"] == plain["weight"]).all()
     assert leaning["baseline_weight"].sum() == pytest.approx(1)
     gap = numpy.where(leaning["gap_ms"] > 0, leaning["gap_ms"] / mean_ms, 1.0)

@@ -1,4 +1,4 @@
-"""Reports made by hand, for what renders them; and text that harms where it is not escaped."""
+"""Reports for tests of rendering, and text that harms where it is not escaped."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ TIMELINE = Timeline("IW3: RTT 20 ms", "3 data segments, 1 retransmitted", (
 
 
 def report(**changes: Any) -> Report:
-    """A report with something in every place, and what is given in place of that."""
+    """A report with something in every field, and with these changes."""
     whole = Report(
         name="zhao2019", title="Figure 5", claim="Ten segments are faster than three.",
         source="Zhao and Jiang 2019", path="zhao2019/run-1",
@@ -71,7 +71,9 @@ def report(**changes: Any) -> Report:
 
 
 def hostile() -> Report:
-    """The same with HOSTILE wherever there is text; names come from files' names and keys."""
+    """A report with HOSTILE wherever it has text. Names of findings are keys of scenario files, and
+    not hostile.
+    """
     table = Table(HOSTILE, tuple(Column(HOSTILE, HOSTILE, f"{HOSTILE}{place}", is_text=True,
                                         is_filter=True, is_outcome=place == 1) for place
                                  in range(2)),
@@ -89,7 +91,7 @@ def hostile() -> Report:
 
 
 def sparse() -> Report:
-    """One without all that may be missing, and with what is seldom there."""
+    """A report without everything that may be missing, and with cells that few reports have."""
     undecided = Finding("fig9", "Cells of every sort", (
         Table("", (Column("saved", "ms", "improvement"), Column("note", is_text=True)), (
             (None, ""), (Estimate(1.5, (1.0, 2.0), 3), "x"), (Interval(1.0, 2.0), None),

@@ -1,4 +1,4 @@
-"""Findings as data: kept, exported, quoted, listed with their pictures."""
+"""Findings as data: stored, exported, quoted, and shown as pictures."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy
 import pytest
 from PIL import Image
 
-from docs.update import FURTHER, in_gallery
+from docs.update import FURTHER, for_gallery
 from firstflight.base.argument_types import EXPORTS
 from firstflight.base.errors import FirstFlightError
 from firstflight.base.stats import Estimate
@@ -34,7 +34,7 @@ KEPT = {"engine": "uml", "kernel": "7.2.11", "machine": "a machine", "virtual_ti
         "wall_s": 3.5, "project": "1.0", "partial": False}
 
 
-def test_what_a_document_says_of_a_run_is_kept_and_nothing_of_its_folders() -> None:
+def test_the_facts_of_a_run_that_documents_need_are_kept_and_its_command_is_not() -> None:
     whole = report(facts={**KEPT, "command": ["./run.sh"], "sysctls": {"a": "b"}})
     again = data.loads(data.dumps(whole))
     assert again.facts == KEPT
@@ -43,8 +43,7 @@ def test_what_a_document_says_of_a_run_is_kept_and_nothing_of_its_folders() -> N
 
 
 def test_findings_are_kept_but_for_what_only_a_figure_shows() -> None:
-    whole = report(findings=(FINDINGS[0],
-                             *FINDINGS[1:]))
+    whole = report(findings=FINDINGS)
     first, mix, last = data.loads(data.dumps(whole)).findings
     assert (first.tables, first.bars, first.published) == (
         FINDINGS[0].tables, FINDINGS[0].bars, FINDINGS[0].published)
@@ -73,11 +72,11 @@ def test_a_damaged_kept_report_is_refused_by_its_name(tmp_path: Path, content: s
 
 @pytest.mark.parametrize("text", ['=HYPERLINK("x")', "+1", "-1+1", "@SUM(A1)", "\t=1", "\x1b[2J=1",
                                   "two\nlines"])
-def test_no_spreadsheet_takes_a_strangers_text_for_a_formula(text: str) -> None:
-    """In none of the places that a scenario's file has words for; a number stays one."""
+def test_texts_of_an_exported_table_begin_no_formula_of_a_spreadsheet(text: str) -> None:
+    """The text is in each place that a scenario's file may set. A number stays a number."""
     table = Table(text, (Column(text, text, text, is_text=True), Column("less")), ((text, -1.5),))
-    told = report(findings=(Finding(text, text, (table,)),))
-    _, words, number = csv.reader(io.StringIO(exported("csv", told)))
+    hostile = report(findings=(Finding(text, text, (table,)),))
+    _, words, number = csv.reader(io.StringIO(exported("csv", hostile)))
     for cell in (*words, *number[:6]):
         assert cell.isprintable() and cell[:1] not in ("=", "+", "-", "@")
     assert number[6] == "-1.5" and words[6].lstrip("'") == " ".join(text.split()).replace("\x1b",
@@ -101,7 +100,7 @@ FINDING = Finding("kb15", "15 kB", (Table("", COLUMNS[:1], ()), Table("", COLUMN
                       Rounded(Estimate(1357.4, (1323.0, 1391.0)), 0), Rounded(-25.0, 1))),))
 
 
-@pytest.mark.parametrize(("quote", "said"), [
+@pytest.mark.parametrize(("quote", "text"), [
     ("kb15 / IW 10 / saved: ms", "12.3 ± 1.5"), ("kb15 / IW 10 & 0.90 / saved: ms", "−12.34"),
     ("kb15 / IW 10 & 0.90 / saved: ms / 0", "12"), ("kb15 / IW 10 / saved: ms / 2", "12.34"),
     ("kb15 / IW 10 / saved, %", "+5.2"), ("kb15 / IW 10 / saved, % / 0", "5"),
@@ -109,9 +108,9 @@ FINDING = Finding("kb15", "15 kB", (Table("", COLUMNS[:1], ()), Table("", COLUMN
     ("kb15 / IW 10 & 0.90 / saved, % / less|more", "more"), ("own.kb15 / IW 10 / load", "0.50"),
     ("kb15 / IW 3 / word / first word", "421.5"),
     ("kb15 / How much / 1", "1357"), ("kb15 / How much / 2", "−25.0")])
-def test_a_quote_is_what_its_finding_says(quote: str, said: str) -> None:
-    told = replace(report(), name="own", findings=(FINDING,))
-    assert quoted(f"It is {{{quote}}}.", [told]) == f"It is {said}."
+def test_a_quote_is_replaced_by_the_number_or_text_of_its_finding(quote: str, text: str) -> None:
+    own = replace(report(), name="own", findings=(FINDING,))
+    assert quoted(f"It is {{{quote}}}.", [own]) == f"It is {text}."
 
 
 @pytest.mark.parametrize("quote", [
@@ -121,10 +120,10 @@ def test_a_quote_is_what_its_finding_says(quote: str, said: str) -> None:
     "kb15 / IW 10 / load / first word", "kb15 / IW 3 / saved, % / less|more",
     "kb15 / IW 3 / saved: ms / 1",
     "kb15 / IW 10 / load / x", "other.kb15 / IW 10 / load"])
-def test_a_quote_of_what_is_not_there_is_refused(quote: str) -> None:
-    told = replace(report(), name="own", findings=(FINDING,))
+def test_a_quote_of_what_no_finding_has_is_refused(quote: str) -> None:
+    own = replace(report(), name="own", findings=(FINDING,))
     with pytest.raises(FirstFlightError) as caught:
-        quoted(f"It is {{{quote}}}.", [told])
+        quoted(f"It is {{{quote}}}.", [own])
     assert quote in str(caught.value)
 
 
@@ -167,8 +166,8 @@ MOST_BYTES = 60_000
 
 
 def test_bars_of_buckets_come_before_bars_of_windows() -> None:
-    """Of a reproduction its Figure 5 is shown, not its Figure 2."""
-    shown = in_gallery(stored_fetches.whole_report("tselentis2013")).findings[0].chart
+    """The gallery shows Figure 5 of a reproduction, and not its Figure 2."""
+    shown = for_gallery(stored_fetches.whole_report("tselentis2013")).findings[0].chart
     assert isinstance(shown, BarPage)
     assert [chart.axis.partition(" ")[0] for chart in shown.charts] == ["RTT", "Bandwidth",
                                                                        "Bandwidth-delay"]
@@ -185,7 +184,7 @@ def test_a_picture_is_made_smaller() -> None:
 
 
 def test_colours_that_tell_series_apart_stay_as_they_are() -> None:
-    """Those of lines and bars, whatever shades the edges of letters have beside them."""
+    """Edges of letters have many shades, which take no place of a line's or a bar's colour."""
     shown = tuple(Line(f"IW {window}", (1.0, 2.0), (1.0, float(window)), window=window)
                   for window in (3, 10, 16, 32))
     with style.settings():
@@ -199,7 +198,7 @@ def test_colours_that_tell_series_apart_stay_as_they_are() -> None:
 
 
 def test_a_thin_line_keeps_its_colour_beside_many_letters() -> None:
-    """Acknowledgements and the congestion window of a trace got one blue."""
+    """Acknowledgements and the congestion window of a trace once had the same blue."""
     with style.settings():
         png = style.image(drawing.figure_of(samples.trace_chart()), "png")
     with Image.open(io.BytesIO(drawing.small({"x": png})["x"])) as image:
@@ -211,7 +210,7 @@ def test_a_thin_line_keeps_its_colour_beside_many_letters() -> None:
 
 
 def test_a_colour_of_one_square_stays_beside_many_letters() -> None:
-    """Greys at the edges of letters took the place of the orange of what is worse, which was
+    """Greys at the edges of letters once took the place of the orange of worse squares, which were
     drawn in black.
     """
     levels = (3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 11.5)
@@ -231,7 +230,7 @@ def test_a_colour_of_one_square_stays_beside_many_letters() -> None:
         assert min(numpy.linalg.norm(wanted - other) for other in left) < 30, shade
 
 
-def test_what_is_kept_is_small_and_named_by_a_scenario_or_a_question() -> None:
+def test_each_picture_of_the_gallery_is_small_and_shown_in_a_document() -> None:
     gallery, questions = ((PROJECT / "docs" / name).read_text(encoding="utf-8")
                           for name in ("GALLERY.md", "QUESTIONS.md"))
     for path in (PROJECT / "docs" / "gallery").glob("*.png"):
