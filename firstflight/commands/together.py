@@ -134,7 +134,7 @@ def check_without_trials(parser: Parser, request: Request) -> None:
 
 def check_controls(parser: Parser, request: Request) -> None:
     """Refuse a congestion control that the guest's kernel lacks, before a guest boots."""
-    # It is not known what this machine's kernel has, nor a named kernel.
+    # Which controls this machine's kernel has is not known, nor which a kernel of --kernel has.
     lists = request.overrides.lists
     is_unknown = request.measuring.engine == "host" or lists.get("kernel")
     known = [] if is_unknown else congestion_controls()
@@ -156,7 +156,7 @@ def check_own_server(parser: Parser, request: Request) -> None:
         parser.error("--server-command: a server of your own is measured on this machine, without"
                      " --users and --cluster")
     for folder in own_server.folders:
-        if not os.path.isdir(folder):  # also for a name that is too long to be one
+        if not os.path.isdir(folder):  # does not raise for a name that is too long
             parser.error(f"--server-folder: {folder} is not a folder")
     if own_server.ca and not is_certificate(own_server.ca):
         parser.error(f"--ca: {own_server.ca} is not a file with a certificate in PEM")

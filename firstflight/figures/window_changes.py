@@ -12,7 +12,7 @@ from firstflight.findings.difference import Difference
 from firstflight.runs.kinds import R, T, is_drawn
 from firstflight.runs.results.records import value_of
 
-# A change counts as none if it is less than this part of the time, or than this part of an RTT.
+# A change counts as none if it is less than this part of the time and than this part of an RTT.
 SAME_PART = 0.01
 SAME_RTT_PART = 0.1
 BASE, EXPERIMENT = 0, 1  # the two settings of a comparison, in the tables for figures.compare
@@ -39,7 +39,10 @@ def weight_of(trial: object) -> float:
 
 
 def time_ms(record: R) -> float | None:
-    """The time of a record by which windows are compared; None if the record has none."""
+    """The time of a record by which windows are compared; None if the record has none.
+
+    Each kind of record names its column: EXPLAINED, or COMPARED where EXPLAINED is "".
+    """
     value: float | None = getattr(record, record.EXPLAINED or record.COMPARED)
     return value
 
@@ -74,7 +77,7 @@ class CellSetting(Generic[T, R]):
 
     @property
     def total_ms(self) -> float | None:
-        """The mean time of the records that count; None where none does."""
+        """The mean of time_ms of the records that count; None where none does."""
         column = next((record.EXPLAINED or record.COMPARED for record in self.records), "")
         return mean(self.counting, column)
 
@@ -131,12 +134,12 @@ class WindowChange(Generic[T, R]):
 
 def saved_between(base: CellSetting[T, R], experiment: CellSetting[T, R]) -> Difference:
     """The time of one setting less that of another. Raises ValueError where one has no mean."""
-    table = []
+    table = []  # its rows are of one cell, which needs no name
     for side, cell in ((BASE, base), (EXPERIMENT, experiment)):
         for record in cell.counting:
             value = time_ms(record)
             if value is not None:
-                table.append(Row(None, side, unit=record.trial.repeat,
+                table.append(Row(cell=None, window=side, unit=record.trial.repeat,
                                  weight=weight_of(record.trial), value=value))
     return difference(table, BASE, EXPERIMENT, student_of_repeats)
 

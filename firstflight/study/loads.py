@@ -14,9 +14,9 @@ from firstflight.workloads.load.record import LoadRecord
 from firstflight.workloads.load.scenario import TABLES, TAKEN, LoadScenario
 from firstflight.workloads.load.trial import OF_SETTING, LoadTrial
 
-# What a trial takes in a guest, roughly.
+# What a trial takes in a guest, roughly: once, for each connection, and for each of its segments.
 START_S = 1.0
-CONNECTION_S = 0.0002  # a connection, and with it each of its segments:
+CONNECTION_S = 0.0002
 SEGMENT_S = 0.00003
 
 
@@ -26,11 +26,16 @@ def expand(scenario: LoadScenario, overrides: Overrides, seed: int) -> list[Load
 
 def judge(trial: LoadTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           known_kernel: bool = True) -> tuple[LoadRecord, Mapping[str, bytes]]:
+    """The trial's record with its verdict, and the files to keep, by name.
+
+    exact: whether the trial was measured in virtual time. sysctls: those that the scenario sets.
+    known_kernel: whether the model was checked against the trial's kernel.
+    """
     return verify.judge_load(trial, observed, sysctls, exact and known_kernel)
 
 
 def report(study: Study[LoadScenario, LoadTrial, LoadRecord], run: RunData[LoadRecord]) -> Report:
-    """The report. It has the scenario's figures, or for a part of the scenario a table of runs."""
+    """The report: the figures of a whole scenario, or a table of the trials of a part of it."""
     from firstflight.workloads.load import findings
     if study.whole:
         return report_of(study, run, findings.findings(study.scenario, run))
@@ -44,17 +49,17 @@ def guest_s(trial: LoadTrial) -> float:
 
 
 def has_all_cells(trials: Sequence[LoadTrial], measured: Sequence[LoadTrial]) -> bool:
-    """Whether all runs were measured, and none on another network or with another TCP.
+    """Whether all trials were measured, and no trial on another network or with another TCP.
 
-    Further windows and further traffic are allowed: figures have axes for them. They have none for
-    networks and TCPs, and would count runs on another one as the scenario's.
+    Trials with further windows or traffic are allowed: figures have axes for these. Figures have no
+    axis for networks and TCPs, and would count a trial on another network as the scenario's.
     """
     settings = {_setting(trial) for trial in trials}
     return set(trials) <= set(measured) and settings.issuperset(map(_setting, measured))
 
 
 def _setting(trial: LoadTrial) -> tuple[object, ...]:
-    """The parameters of a run's network and TCP."""
+    """The parameters of a trial's network and TCP."""
     fields = ("queue_packets" if name == "queue" else name for name in OF_SETTING)
     return tuple(getattr(trial, field) for field in fields)
 

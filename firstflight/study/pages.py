@@ -37,6 +37,11 @@ def report(study: PageStudy, run: RunData[PageRecord]) -> Report:
 
 def judge(trial: PageTrial, observed: ObservedTrial, exact: bool, sysctls: Mapping[str, str],
           known_kernel: bool = True) -> tuple[PageRecord, Mapping[str, bytes]]:
+    """The trial's record with its verdict, and the files to keep, by name.
+
+    exact: whether the trial was measured in virtual time. sysctls: those that the scenario sets.
+    known_kernel: whether the model was checked against the trial's kernel.
+    """
     judge_page = browsed.judge_browsed if trial.site else verify.judge_page
     return judge_page(trial, observed, exact, sysctls, known_kernel)
 
@@ -58,26 +63,33 @@ def checks() -> Sequence[AnyCheck[PageRecord]]:
 
 
 def repeats_with_drops(scenario: PageScenario) -> int:
+    """How often a setting is measured whose times depend on chance: the most of any sweep.
+
+    0 for as often as any other setting.
+    """
     return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
 
 
 def with_draws(study: PageStudy, run: RunData[PageRecord], seed: int) -> list[PageTrial]:
-    """The study's trials; settings whose times depend on chance get more, on drawn networks.
+    """The study's trials, and more of each setting whose times depend on chance.
 
-    These are settings where one page is one draw (is_one_draw), and those in a browser whose loads
-    differ.
+    The further trials have drawn RTTs and queues (setting.draws). Times depend on chance if a
+    microsecond of the RTT decides, as where a queue drops packets (is_one_draw), and in a browser
+    if the loads of a page differ.
     """
-    sensitive: dict[Hashable, int] = {}
+    # By setting, how many repeats stay on the requested network.
+    undrawn_repeats: dict[Hashable, int] = {}
     for setting in group_settings(run.records):
-        is_drawn = any(is_one_draw(record) for times in setting.windows.values()
-                       for record in times.records if record.trial.repeat == 1)
+        is_chance = any(is_one_draw(record) for times in setting.windows.values()
+                        for record in times.records if record.trial.repeat == 1)
         cell = setting_of(setting.trial)
-        if is_drawn:
-            sensitive[cell] = 1
+        if is_chance:
+            undrawn_repeats[cell] = 1
         elif loads.notes(run.folder, setting, ""):  # a note says how its loads differ
-            sensitive[cell] = max(trial.repeat for trial in study.trials
-                                  if setting_of(trial) == cell)
-    drawn = draws.with_draws(study.trials, sensitive, setting_of, study.repeat_with_drops, seed)
+            undrawn_repeats[cell] = max(trial.repeat for trial in study.trials
+                                        if setting_of(trial) == cell)
+    drawn = draws.with_draws(study.trials, undrawn_repeats, setting_of,
+                             repeats=study.repeat_with_drops, run_seed=seed)
     return [replace(trial, phase_ms=drawn_phase_ms(seed, trial.repeat)) if trial.site else trial
             for trial in drawn]
 

@@ -137,9 +137,9 @@ def show_end(folder: Path, result: Result, quiet: bool) -> None:
 class Terminal(vtime.Watcher):
     """Connects the command with this program's input, output and signals, and prints progress.
 
-    The first Ctrl-C goes to the command; the second one stops it, and so does SIGTERM or SIGHUP.
-    A further signal ends the machine. At a terminal Ctrl-C is a character like any other, and no
-    signal. Use as a context manager.
+    The first SIGINT goes to the command. The second one stops it, and so does SIGTERM or SIGHUP. A
+    further signal ends the machine. A user who types Ctrl-C at a terminal sends no signal: the
+    command reads it as a character like any other. Use as a context manager.
     """
 
     reads_input = True
@@ -169,7 +169,7 @@ class Terminal(vtime.Watcher):
                 was_stopped = guest.interrupt()
             else:
                 was_stopped = guest.stop(128 + number, signal.strsignal(number) or "stopped")
-            if was_stopped:  # before this signal, and it has not ended since
+            if was_stopped:  # by an earlier signal, and the command has not ended since
                 raise KeyboardInterrupt
 
         interrupt_on(signal.SIGTERM, signal.SIGHUP, by=handle)
@@ -195,7 +195,9 @@ class Terminal(vtime.Watcher):
         return ""
 
     def tick(self, clock_s: float, is_full: bool) -> None:
-        """Print progress every PROGRESS_S, and at once when the memory is nearly full, or no more.
+        """Print progress every PROGRESS_S, and at once when is_full changes.
+
+        is_full: whether nearly all of the machine's memory is in use.
         """
         now = time.monotonic()
         is_early = now - self.shown < PROGRESS_S

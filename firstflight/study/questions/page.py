@@ -79,6 +79,7 @@ def scenario(name: str, page: RequestedPage, requested: Overrides) -> PageScenar
         name="own", page_names=(content.name,), client=(page.client,),
         connections=tuple(page.connections), lists=lists,
         initcwnd=given.get("initcwnd") or FLAGS["initcwnd"].defaults,
+        # In a browser each repeat begins in another of the PHASES parts of a frame.
         repeat=requested.repeat or (PHASES if page.client == CHROMIUM else 1),
         repeat_with_loss=requested.repeat or REPEAT_BY_CHANCE,
         repeat_with_drops=requested.repeat or draws.REPEATS)
@@ -122,7 +123,7 @@ def text(made: PageScenario, page: Page) -> str:
     values.pop("certificate", None)
     lines = [*writing.head(made.head, {}), *writing.table("[[page]]", values)]
     for listed in page.listed:
-        # A file leaves out what names an object, and at which byte, where it is the document.
+        # No object names the document, so its table has neither named_by nor at_byte.
         size_bytes, named_by, at_byte, *others = astuple(listed)
         in_file = (named_by, at_byte) if named_by else (None, None)
         item = ListedObject(size_bytes, *in_file, *others)

@@ -156,7 +156,8 @@ def connection_of(values: Mapping[str, object]) -> str:
         return str(values[name]).strip() if name and values[name] is not None else ""
 
     number = text("connection")
-    if any(map(str.isdigit, number)):  # a header of this name has "keep-alive"
+    # In some logs a field of this name has the header Connection, such as "keep-alive".
+    if any(map(str.isdigit, number)):
         return number
     address, port = text("address"), text("port")
     if address and port:
@@ -188,7 +189,8 @@ def _row_of(values: Mapping[str, object], rtt: NamedRtt) -> Row:
     if status and _text(values[status]) in _WITHOUT_BODY:
         raise Skipped(EMPTY_RESPONSE)
     size = value("response_bytes")
-    is_log = name_of("response_bytes", values) != "response_bytes"  # which is this tool's own name
+    # Only a file that was made for --users calls the size response_bytes; no server's log does.
+    is_log = name_of("response_bytes", values) != "response_bytes"
     if size == 0 and is_log:
         raise Skipped(EMPTY_RESPONSE)
     if not measured:
@@ -219,6 +221,10 @@ def _text(value: object) -> str:
 
 
 # Formats -------------------------------------------------------------------------------
+#
+# Parameters of all readers: where: the file's name, for messages. chosen: the field that
+# --rtt-field names, None without the flag. first_requests: only the first request of each
+# connection is usable. first: the file's first line, which is the first of `lines`, too.
 
 def read_csv(lines: Iterable[str], where: str, chosen: RttField | None = None,
              first_requests: bool = False) -> UserTable:
