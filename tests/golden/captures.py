@@ -28,21 +28,26 @@ from tests.builders.captures import (ACK, HANDSHAKE, MS, ORIGIN_NS, QUEUE_DROP, 
                                      small_bytes, tbf)
 
 Make = Callable[[], Capture]
+# Packet(device, queued_ms, seq, size): device 0 is h1's, devices 1 and 2 are h2's, 3 is h3's. A
+# packet that acknowledges nothing has ack=-1. burst(count, begin_ms): data from h1 to h2.
 OTHER_REASON = 3  # of a drop that is neither of a full queue nor of a link taken down
 # At 10 Mbit/s 50 ms are 41 full packets, more than the limit of 25.
 FULL = replace(netem(delay_ms=50.0), limit_packets=25)
 LOSSY = replace(netem(loss_percent=2.0, rate_kbps=10_000.0), limit_packets=25, packets=999)
 JITTER = netem(delay_ms=10.0, jitter_ms=5.0)
 ON_PURPOSE = ("reorder 25 %",)
-TBF = Qdisc("tbf", False, 2 << 16, ROOT, packets=60, rate_kbps=1e6, burst_bytes=9000)
+TBF = Qdisc("tbf", is_class=False, handle=2 << 16, parent=ROOT, packets=60, rate_kbps=1e6,
+            burst_bytes=9000)
 AT_ONCE = [packet._replace(took_ms=0) for packet in HANDSHAKE]
 CAME = burst(1000, apart_ms=1.0, took_ms=5)
-LOST = burst(60, 30.5, apart_ms=16.0, took_ms=0, reason=OTHER_REASON)  # 6 % of CAME
+LOST = burst(60, begin_ms=30.5, apart_ms=16.0, took_ms=0, reason=OTHER_REASON)  # 6 % of CAME
 # Each second packet is 6 ms slower than the one that comes 1 ms after it.
 CROSSED = [packet._replace(took_ms=15.0 if number % 2 else 9.0)
            for number, packet in enumerate(burst(20))]
 SMALL_ONES = [Packet(0, 5 + number, 1, 100, took_ms=2) for number in range(5)]
 LARGE = burst(7, took_ms=0, reason=QUEUE_DROP)
+# Three drops, at 100, 101 and 102 ms, for the reason that a link has which is down. Whether it is
+# down at that time is for take_down to say.
 WHILE_DOWN = [Packet(0, 100 + number, 1, 0, took_ms=0, reason=OTHER_REASON) for number in range(3)]
 
 
@@ -52,9 +57,10 @@ def after_handshake(*packets: Packet, **more: Any) -> Make:
 
 
 def forward(*packets: Packet) -> list[Packet]:
-    """Each packet on the link that it names, and on the other one, as h2 forwards it.
+    """Each packet on the link between h1 and h2, and on the one between h2 and h3.
 
-    From h1 it comes to the second link 10 ms later. To h1 it came there 10 ms earlier.
+    h2 forwards it. A packet from h1 (device 0) comes to the second link 10 ms later. A packet to h1
+    (from device 1) came to the second link 10 ms earlier.
     """
     forwarded = []
     for packet in packets:
@@ -129,7 +135,9 @@ def drop_of_protocol(protocol: int) -> Capture:
 
 
 def take_down(*packets: Packet, up_again_ms: float = 0) -> Make:
-    """These packets over a link whose far end is down from 50 ms on, until up_again_ms or (0) on.
+    """These packets over a link whose far end is down from 50 ms until up_again_ms.
+
+    up_again_ms: 0 if it stays down.
     """
     def make() -> Capture:
         capture = build_capture(packets)
@@ -160,16 +168,18 @@ def two_classes(command: str = "", default: int = 0, master: str = "",
     bytes passed each class.
     """
     def make() -> Capture:
-        root = Qdisc("htb", False, 1 << 16, ROOT, packets=63, default_class=default)
-        classes = [Qdisc("htb", True, 1 << 16 | number, ROOT, above=1 << 16, rate_kbps=rate,
-                         bytes=share, packets=share // 1000)
+        root = Qdisc("htb", is_class=False, handle=1 << 16, parent=ROOT, packets=63,
+                     default_class=default)
+        classes = [Qdisc("htb", is_class=True, handle=1 << 16 | number, parent=ROOT,
+                         above=1 << 16, rate_kbps=rate, bytes=share, packets=share // 1000)
                    for number, rate, share in zip((1, 2), (10_000.0, 2000.0), shares)]
         capture = build_capture([*HANDSHAKE, *burst(60, 100, took_ms=12)],
                                 settings=[root, *classes])
         first = capture.devices[0]
         first.states = [first.states[0]._replace(master=master)]
         if command:
-            capture.commands = [Command(5, 0, False, 0, 0, command)]
+            capture.commands = [Command(time_ns=5, namespace=0, is_root=False, process=0,
+                                        status=0, words=command)]
         return capture
     return make
 
@@ -220,7 +230,7 @@ def release_by_acknowledgement(size: int, full: int = 1448) -> Make:
 
 
 def send_9_gigabytes() -> Capture:
-    """Nine packets of 1 GiB, whose sequence numbers wrap around twice."""
+    """Nine packets of 1 GiB, whose sequence numbers wrap around three times."""
     size = 1 << 30
     data = [Packet(0, 30 + 20 * place, 1 + place * size, size) for place in range(9)]
     acks = [Packet(1, 45 + 20 * place, 1, 0, ack=1 + (place + 1) * size) for place in range(9)]
@@ -272,8 +282,8 @@ def mark_refused(packet: Row) -> Row:
 
 
 def deliver_lost(packets: list[Row]) -> list[Row]:
-    """Packets that random loss took leave 5 ms and 1 ns after they came."""
-    return [packet | {"reason": 0, "time_ns": packet["queued_ns"] + 5_000_001}
+    """Packets that random loss took leave after the delay of their link, 5 ms."""
+    return [packet | {"reason": 0, "time_ns": packet["queued_ns"] + 5 * MS}
             if packet["reason"] else packet for packet in packets]
 
 
@@ -360,7 +370,8 @@ CAPTURES: dict[str, Make] = {
                                             queue_packets=10),
     "txqueuelen without a queue": lambda: build_capture(HANDSHAKE, queue_packets=10),
     "a queue below a delay": lambda: build_capture(HANDSHAKE, settings=[netem(delay_ms=10.0), Qdisc(
-        "pfifo", False, 2 << 16, 1 << 16, above=1 << 16, limit_packets=5)]),
+        "pfifo", is_class=False, handle=2 << 16, parent=1 << 16, above=1 << 16,
+        limit_packets=5)]),
     "set on the switch": lambda: build_capture(HANDSHAKE, kinds=("bridge", "veth"), settings=[
         netem(delay_ms=10.0)]),
     "set on a dummy": lambda: build_capture((), kinds=("dummy", "veth"), settings=[
@@ -465,6 +476,7 @@ CAPTURES: dict[str, Make] = {
     "a ping without an answer": ping_without_an_answer,
     "names of namespaces": drop_outside_queues(),
     **MEASURED}
+# What command.json has. A line of its namespaces: the time in ns, the namespace's number, its name.
 FACTS: dict[str, dict[str, Any]] = {"names of namespaces": {
     "namespaces": ["5 1 other", "0 0 client", "0 7 nobody", "damaged"]}}
 TABLES = ("measured", "measured, with a formula for a name", "names of namespaces",
@@ -484,7 +496,7 @@ def _lines(name: str, make: Make) -> list[str]:
     lines = [f"answer: {reported.report.answer.sentence}",
              *(f"alarm: {alarm}" for alarm in reported.report.alarms)]
     for link in directions:
-        lines += [f"{link.name}: {words}" for words in link.remarks]  # the others are alarms
+        lines += [f"{link.name}: {words}" for words in link.remarks]  # wrong and advice are alarms
         if link.queue_drops or link.discarded or link.random_drops or link.judged:
             lines.append(f"{link.name}: {link.queue_drops} dropped, {link.random_drops} lost,"
                          f" {link.discarded} discarded, {link.judged} judged")

@@ -26,13 +26,16 @@ _BARE_RATE = re.compile(r"\brate\s+(\d+)(\s|$)")
 _LEAST_BITS = 1_000_000
 _SWITCHES = ("bridge", "openvswitch")  # kinds of the device that stands for a whole switch
 _QUEUE_PACKETS = 1000  # default txqueuelen of a veth device
-_PROPAGATING = 0.25  # share of a queue's packets: if more only propagate, there is a remark
+_PROPAGATING = 0.25  # share of netem's limit: if so many packets are on their way, a remark says so
 _USUAL_BURST_BYTES = 15_000  # Mininet's
 _SHORT_NS = 100_000_000  # the time in which a burst passes
 _HIDING = 0.5  # share of the bytes sent: a burst from this share on hides the rate
+_CLEARLY_MORE = 1.2  # times the bytes that the rate lets pass: what passed was a burst
+# The least burst that is advised for full frames: 1540, as in the example of tc-tbf(8).
+_LEAST_BURST_BYTES = FULL_FRAME_BYTES + 26
 _MOST_COMMAND = 90  # characters
 
-_BY_OVS = "(ovs-vswitchd "  # in a line on a command that the kernel refused: Open vSwitch ran it
+_BY_OVS = "(ovs-vswitchd "  # stands in a line on a command of Open vSwitch that the kernel refused
 
 
 def note_misplaced(link: LinkDirection, device: Device, capture: Capture) -> None:
@@ -239,7 +242,7 @@ def _note_full_delay(link: LinkDirection) -> None:
             link.wrong.append(f"this link cannot carry its rate: {words}, {full} of full packets,"
                               f" and {format_rate(setting.rate_kbps)} are set; {link.queue_drops}"
                               " were dropped: raise netem's limit (max_queue_size)")
-        elif wanted >= _PROPAGATING * carried:
+        elif wanted >= _PROPAGATING * carried:  # on their way at the set rate, as part of the limit
             link.remarks.append(f"of the {limit} packets that its queue holds,"
                                 f" {wanted * netem.delay_ms / 1000:.0f} are on their way during the"
                                 f" {delay} of delay: netem counts both, and a router's queue is"
@@ -256,7 +259,7 @@ def _note_bursts(link: LinkDirection) -> None:
         if is_larger.any() and dropped[is_larger].all():
             link.wrong.append(f"{queue.words}: its burst of {queue.burst_bytes} bytes is below one"
                               f" packet, and all {int(is_larger.sum())} larger ones were dropped;"
-                              f" write burst {FULL_FRAME_BYTES + 26} or more")
+                              f" write burst {_LEAST_BURST_BYTES} or more")
             return
 
     burst = max((queue.burst_bytes for queue in setting.used
@@ -265,7 +268,8 @@ def _note_bursts(link: LinkDirection) -> None:
     if burst <= _USUAL_BURST_BYTES or sent <= _USUAL_BURST_BYTES or burst < _HIDING * sent:
         return
     most = most_bytes(link.packets.time_ns[~dropped], link.queue_bytes[~dropped], _SHORT_NS)
-    if most * 8e6 > 1.2 * setting.rate_kbps * _SHORT_NS:
+    rate_bytes = setting.rate_kbps * 1000 / 8 * _SHORT_NS / 1e9  # that the rate lets pass meanwhile
+    if most > _CLEARLY_MORE * rate_bytes:
         link.wrong.append(f"{setting.words}: {burst} bytes pass at once (burst), and {sent} were"
                           " sent in all, so the rate hardly shows: write a burst of"
                           f" {_USUAL_BURST_BYTES // 1000}k")

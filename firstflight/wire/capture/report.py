@@ -32,7 +32,7 @@ from firstflight.wire.capture.pcapng import MOST_BLOCKS, Capture
 MOST_ROWS = 12  # of a table on the page, which then fits on two screens; the CSV files have all
 MOST_LINES = 12  # of the table on the terminal
 MOST_ALARMS = 10
-NAME = "command"  # of the report, where a scenario's has the scenario's
+NAME = "command"  # of the report; the report of a scenario has the scenario's name
 # Reasons for drops on arrival that somebody has to configure.
 _SET_ON_ARRIVAL = ("TC_INGRESS", "NETFILTER_DROP", "OVS_DROP_METER")
 _FAILED = (REFUSED, NOT_ANSWERED, RESET)
@@ -99,6 +99,7 @@ def report_capture(capture: Capture, facts: Mapping[str, object], path: str, ori
     a text whenever a part is done.
     """
     spaces = NamespaceNames(_list_of(facts, "namespaces"))
+    # What a script called in Mininet: which links it made, and which commands it gave.
     capture.calls = read_calls(_list_of(facts, "calls"), _list_of(facts, "command"))
     fields = read_headers(capture)
     directions = observe_links(capture, fields, spaces, show_progress)
@@ -201,9 +202,9 @@ def _link_row(link: LinkDirection, origin_ns: int) -> tuple[Cell, ...]:
     as_set = (None if math.isinf(setting.rate_kbps) else setting.rate_kbps,
               setting.delay_ms or None, setting.jitter_ms or None, setting.loss_percent or None,
               setting.queue_words)
-    as_seen = (link.highest_kbps, link.least_ms, link.most_queued,
-               link.queue_drops + link.managed_drops, link.random_drops, link.longest_ms,
-               link.sent, link.sent_bytes)
+    by_queue = link.queue_drops + link.managed_drops  # by a full queue, and by an AQM
+    as_seen = (link.highest_kbps, link.least_ms, link.most_queued, by_queue, link.random_drops,
+               link.longest_ms, link.sent, link.sent_bytes)
     since_s = (link.since_ns - origin_ns) / 1e9
     return ("; ".join(link.wrong), *ends, *as_set, *as_seen, since_s,
             _settings_in_words(link, origin_ns))

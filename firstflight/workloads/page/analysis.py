@@ -87,7 +87,10 @@ class WindowTimes:
 
     @property
     def idle_share(self) -> float:
-        """The share of the time from the first byte on in which the link sent nothing."""
+        """The share of the time from the first byte on in which the link sent nothing.
+
+        Until the first byte the link is taken as idle.
+        """
         first_byte_ms = self.mean("first_byte_ms") or 0.0
         page_ms, idle_ms = self.mean(PAGE) or 0.0, self.mean("idle_ms") or 0.0
         if page_ms <= first_byte_ms:
@@ -131,7 +134,7 @@ class Setting:
     def fastest(self) -> WindowTimes:
         """The first window whose page takes at most SAME_MS more than the shortest page.
 
-        Only the baseline is compared, and windows whose page is earlier for sure.
+        The baseline is a candidate, and so is each window whose page is earlier for sure.
         """
         baseline, *others = self.counting
         candidates = [baseline, *(times for times in others if self.effect(times.window) > 0)]
@@ -162,14 +165,16 @@ def _saved(base: WindowTimes, other: WindowTimes, column: str = PAGE) -> Differe
     None where no pair counts.
     """
     both = (base, other)
-    # Where the time varies on one side only, each of its repeats still needs its partner.
+    # If the time varies under one window only, its repeats need all of the other's as partners.
     varies = any(len(times.distinct_records(column)) > 1 for times in both)
     rows = []
     for side, times in enumerate(both):
         for record in times.records if varies else times.distinct_records(column):
             value = getattr(record, column)
             if value is not None:
-                rows.append(Row(None, side, unit=record.trial.repeat, weight=1.0, value=value))
+                # All rows are of one cell, which needs no name.
+                rows.append(Row(cell=None, window=side, unit=record.trial.repeat, weight=1.0,
+                                value=value))
     try:
         return difference(rows, 0, 1, student_by_seed)
     except ValueError:

@@ -25,8 +25,8 @@ OF_SETTING = tuple(
     name for name, row in PARAMETERS.items()
     if row.subject in (NETWORK, TCP, TLS, SERVER) and name not in (
         "initcwnd", "htb_burst_bytes", "rwnd_growth", "early_data_bytes"))
-# The deadline of a page in a browser may not be when TCP gives up: a page that loads itself again
-# would do so a thousand times. So the deadline allows for what follows.
+# A page in a browser gets less time than TCP takes to give up: a page that loads itself again and
+# again would load a thousand times until then. The deadline allows for these instead:
 BROWSED_REQUESTS = 100  # requests that take turns
 MOST_CHAINS = 50  # certificate chains that are sent
 BROWSER_S = 60.0  # for lost packets, and for the waits of a server
@@ -90,7 +90,7 @@ class PageTrial(Setting):
 
         hosts = (f"-http{self.http}-c{self.connections}-{self.server}-{self.congestion_control}"
                  f"-rw{self.initrwnd}{tags_of(self, TCP)}{tags_of(self, TLS)}")
-        if self.system != HERE:
+        if self.system != HERE:  # whose programs run (setting.server)
             hosts += f"-{self.system}"
 
         run = f"-iw{self.initcwnd}-{self.repeat}"
@@ -170,7 +170,7 @@ class PageTrial(Setting):
         if self.server != BUILTIN:
             paths = {f"/{requested.size_bytes}" for requested in self.requested}
             if self.resumed:
-                paths.add("/1")
+                paths.add("/1")  # of the connections whose sessions the page resumes
             job["paths"] = sorted(paths)
         return job
 
@@ -187,7 +187,10 @@ class PageTrial(Setting):
 
     @property
     def _apart_s(self) -> int:
-        """Seconds between the sessions' connections and the page, for their last packets."""
+        """Seconds from the connections whose sessions the page resumes to the page.
+
+        The last packets of those connections arrive in this time.
+        """
         return math.ceil(2 + 10 * self.rtt_ms / 1000)
 
 

@@ -32,7 +32,9 @@ TraceChange = WindowChange[TraceTrial, TraceRecord]
 class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
     """The what-if trials of a run of traces."""
 
-    IDLE: ClassVar[str] = "link_idle_ms"
+    IDLE: ClassVar[str] = "link_idle_ms"  # the column of how long the link was idle
+    # How much longer than the requested trials what-if trials may take in guests if they only add
+    # to a known reason.
     SECONDS: ClassVar[float] = 3.0
 
     def every_limit(self, trial: TraceTrial) -> Sequence[Limit[TraceTrial]]:
@@ -46,6 +48,7 @@ class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
         return (restart, ample, *others,  # those that most often decide are tried first
                 Limit("nagle", "Nagle's algorithm", "TCP_NODELAY",
                       lambda trial: replace(trial, nagle=False)),
+                # may_harm: an outage can turn a saving into harm.
                 Limit("outage", "outage", "no outage", lambda trial: replace(
                     trial, outage_from_ms=0.0, outage_to_ms=0.0), may_harm=True),
                 *sysctl_limits((trial,), self.sysctls))
@@ -64,6 +67,7 @@ class TraceWhatIfs(what_ifs.WhatIfs[TraceTrial, TraceRecord]):
         return sign(change) == 0 and _fit_one_flight(change)
 
     def sent(self, change: TraceChange) -> str:
+        """With which windows the last response begins, and how many flights it takes."""
         base_window, window = _ranges(change, "last_window")
         windows = f"a window of {base_window} and of {window}"
         if base_window == window:
@@ -128,7 +132,9 @@ def what_if_trials(scenario: TraceScenario, records: Sequence[TraceRecord],
                    measured: Sequence[TraceRecord], is_question: bool) -> Sequence[TraceTrial]:
     """The what-if trials to measure next (figures.what_ifs).
 
-    is_question: as in what_ifs.changes_to_explain.
+    records: of the requested trials. measured: the records of what-if trials so far. is_question:
+    whether every change is explained, as for a question by flags; else only the largest saving and
+    the largest harm.
     """
     found = what_ifs.changes_to_explain(changes(records), is_question)
     return what_ifs.what_if_trials(found, TraceWhatIfs(measured, scenario.head.sysctls))
@@ -138,7 +144,7 @@ def sentences(scenario: TraceScenario, records: Sequence[TraceRecord],
               measured: Sequence[TraceRecord], is_question: bool) -> list[str]:
     """Sentences on why larger windows change the last response, the largest changes first.
 
-    [] for a scenario without what-if trials.
+    [] for a scenario without what-if trials. The parameters are those of what_if_trials.
     """
     if not (measured or is_question):
         return []
@@ -153,7 +159,10 @@ def sentences(scenario: TraceScenario, records: Sequence[TraceRecord],
 
 def finding(scenario: TraceScenario, records: Sequence[TraceRecord],
             measured: Sequence[TraceRecord]) -> Finding | None:
-    """What each larger window changed, and why, as a table; None where nothing is compared."""
+    """What each larger window changed, and why, as a table; None where nothing is compared.
+
+    The parameters are those of what_if_trials.
+    """
     found = changes(records)
     if not found:
         return None

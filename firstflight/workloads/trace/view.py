@@ -20,7 +20,8 @@ from firstflight.workloads.trace.trial import TraceTrial
 from firstflight.workloads.trace.window import (INFINITE, LOSS, WINDOW_FILE, WindowSample,
                                                 format_ssthresh, parse)
 
-SETTLED_NS = 500_000  # the window at a time is read so much later: a write may change it then
+# A write at a moment may change the window, so the window of a moment is read so much after it.
+SETTLED_NS = 500_000
 NEAR_NS = 100_000  # a packet may leave so much before a time and still counts as sent at it
 
 
@@ -34,7 +35,7 @@ class View:
     start_ns: int  # when the first request arrived at the server, the zero of all times here
     sends: tuple[Segment, ...]  # data that the server sent, retransmissions too; never empty
     groups: tuple[SendGroup, ...]
-    tick_ns: int = 0  # the time of any tick of the kernel's clock; 0 where only packets show it
+    tick_ns: int = 0  # when one tick of the kernel's clock came; 0 where only packets show ticks
 
     def seconds(self, time_ns: int) -> float:
         """A packet's time in seconds after the first request."""
@@ -154,7 +155,8 @@ class View:
     def last_flights(self) -> list[list[Segment]]:
         """The flights in which the last response left."""
         sends = self._last_sends
-        return split_into_flights(self.exchange.at_server, sends[0].seq - 1,
+        bytes_before = sends[0].seq - 1  # the first byte of a connection has the number 1
+        return split_into_flights(self.exchange.at_server, bytes_before,
                                   max(segment.end for segment in sends))
 
     @cached_property
@@ -171,20 +173,25 @@ class View:
         """The most by which a write was late, in ms; None without a schedule.
 
         Only writes count that found nothing outstanding, after at least quiet_ms without a packet.
-        In real time a server can be too slow for its own burst, and pause within it.
+        In real time a server can be too slow for its own burst, and pause within it. The first
+        write does not count.
         """
         if not self.trial.writes:
             return None
         due = [self.start_ns + round(time_s * 1e9) for time_s in self.trial.due_s]
-        acknowledged, sent, worst_ns = 1, 1, 0
+        # The numbers of the next byte to be acknowledged and to be sent. The first byte has 1.
+        acknowledged, sent = 1, 1
+        worst_ns = 0
         for previous, group in zip((None, *self.groups), self.groups):
             if group.ack is not None:
                 acknowledged = max(acknowledged, group.ack)
             if not group.sends:
                 continue
-            is_quiet = (previous is None
-                        or group.time_ns - previous.time_ns >= quiet_ms * 1e6)
-            if group.ack is None and acknowledged == sent > 1 and is_quiet:
+            is_quiet = (previous is not None
+                        and group.time_ns - previous.time_ns >= quiet_ms * 1e6)
+            is_first = sent == 1
+            is_outstanding = acknowledged != sent
+            if group.ack is None and is_quiet and not is_first and not is_outstanding:
                 place = bisect_right(due, group.time_ns)
                 if place:
                     worst_ns = max(worst_ns, group.time_ns - due[place - 1])

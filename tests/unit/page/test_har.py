@@ -23,11 +23,12 @@ from tests.unit.page import saved
 
 OBJECTS = (
     PageObject(20_000, is_early=True),
-    # 25 and 50 of the 100 ms in which the document came
-    PageObject(40_000, 1, 5_000, host=1),
-    PageObject(8_000, 1, 10_000, is_early=True),
-    PageObject(30_000, 3, 4_000, host=1),
-    PageObject(15_000, 2, 40_000))
+    # The document came in 100 ms. After 25 ms, a quarter of its bytes, one object was requested,
+    # after 50 ms the next.
+    PageObject(40_000, named_by=1, at_byte=5_000, host=1),
+    PageObject(8_000, named_by=1, at_byte=10_000, is_early=True),
+    PageObject(30_000, named_by=3, at_byte=4_000, host=1),
+    PageObject(15_000, named_by=2, at_byte=40_000))
 
 
 def test_a_har_of_chrome_yields_its_objects_and_http_version() -> None:
@@ -46,11 +47,15 @@ def test_redirects_and_unmodified_objects_count_and_failed_requests_do_not() -> 
     page = har.read(saved.browsers(), "here")
     assert page.objects == (
         *OBJECTS[:4],
-        PageObject(1, 1, 20_000),                       # moved, in 320 ms
-        PageObject(1, 3, 8_000),                        # not modified
-        PageObject(3_670, 5, 1),                        # where it had moved
-        PageObject(2_000, 2, 34_000),                   # by a promise of the script
-        PageObject(15_000, 2, 40_000))
+        # A redirect, requested when the whole document was there. A header counts as one byte.
+        PageObject(1, named_by=1, at_byte=20_000),
+        # Not modified.
+        PageObject(1, named_by=3, at_byte=8_000),
+        # What the redirect leads to.
+        PageObject(3_670, named_by=5, at_byte=1),
+        # Requested by a promise of the script.
+        PageObject(2_000, named_by=2, at_byte=34_000),
+        PageObject(15_000, named_by=2, at_byte=40_000))
 
 
 def test_a_page_with_a_connection_for_each_object_has_a_note_of_it() -> None:
@@ -63,7 +68,7 @@ def test_a_page_with_a_connection_for_each_object_has_a_note_of_it() -> None:
         number_connections(log)
         log["entries"][0]["_connectionId"] = "70"
 
-    # Chrome's "0" is no name of a connection, and from 2 on the first three objects share one.
+    # Chrome's "0" names no connection. With lowest=2 the first three objects share connection 2.
     for lowest in (0, 2):
         content = saved.har(lambda log, lowest=lowest: number_connections(log, lowest))
         assert har.ONE_EACH not in har.read(content, "here").note
@@ -139,7 +144,7 @@ def of_response(number: int, **values: Any) -> Callable[[dict[str, Any]], object
     (of_response(1, status=304, bodySize=0), [1])])
 def test_a_size_is_what_came_on_the_wire(change: Callable[[dict[str, Any]], object],
                                          sizes: list[int]) -> None:
-    """sizes: of the object of entry 1; [] where it is left out."""
+    """sizes: of the object of entry 1, the 8,000 bytes of OBJECTS; [] where it is left out."""
     page = har.read(saved.har(change), "here")
     others = [each.size_bytes for each in OBJECTS if each.size_bytes != 8_000]
     assert sorted(each.size_bytes for each in page.objects) == sorted([*others, *sizes])
@@ -152,9 +157,9 @@ def test_a_document_that_was_not_modified_stays_the_document() -> None:
 
 def test_redirects_before_the_document_are_excluded() -> None:
     def change(log: dict[str, Any]) -> None:
-        log["entries"].insert(0, saved.entry("go", -5000, 50, 0, 300))
-        log["entries"][0]["response"]["status"] = 301
-        log["entries"][0]["startedDateTime"] = "2026-01-02T03:04:04.900Z"
+        redirect = saved.entry("go", at_ms=-100, took_ms=50, receive_ms=0, size=300)
+        redirect["response"]["status"] = 301
+        log["entries"].insert(0, redirect)
     page = har.read(saved.har(change), "here")
     assert page.objects == OBJECTS
 
@@ -166,7 +171,7 @@ def test_a_har_that_has_too_many_entries_or_is_cut_off_is_refused(entries: int, 
                                                                   why: str) -> None:
     with pytest.raises(UsageError, match=why):
         har.read(b'{"log":{"entries":[' + b",".join([b"[]"] * entries) + end, "page.har")
-    assert gc.isenabled()
+    assert gc.isenabled()  # reading large JSON stops it for a while (base.large_json)
 
 
 def test_an_object_without_a_known_initiator_is_named_by_the_document() -> None:
@@ -192,7 +197,7 @@ def test_names_with_control_characters_are_never_shown() -> None:
     def change(log: dict[str, Any]) -> None:
         for each in log["entries"]:
             each["request"]["url"] += "\x1b[2J\x00\r\n\ud800"
-            each["pageref"] = "page_1"
+            each["pageref"] = "page_1"  # also of the sixth object, which was of page_2
         log["pages"][0]["title"] = "\x1b]0;\x07"
     page = har.read(saved.har(change), "here")
     assert len(page.objects) == 6 and page.note.isprintable()
