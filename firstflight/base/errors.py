@@ -30,7 +30,7 @@ def one_line(text: str) -> str:
     Many messages quote a stranger's file, so characters that move a terminal's cursor or hide
     text are shown as escapes.
     """
-    if len(text) > MESSAGE_CHARACTERS:  # the rest is cut before it is escaped, to save time
+    if len(text) > MESSAGE_CHARACTERS:  # the middle goes first: to escape it takes time
         text = f"{text[:MESSAGE_CHARACTERS]} … {text[-MESSAGE_CHARACTERS:]}"
 
     characters = []
@@ -43,8 +43,10 @@ def one_line(text: str) -> str:
             characters.append(character.encode("unicode_escape").decode())
     shown = "".join(characters)
 
-    half = MESSAGE_CHARACTERS // 2 - 2
-    return shown if len(shown) <= MESSAGE_CHARACTERS else f"{shown[:half]} … {shown[-half:]}"
+    if len(shown) <= MESSAGE_CHARACTERS:
+        return shown
+    half = MESSAGE_CHARACTERS // 2 - 2  # both halves leave room for the " … " between them
+    return f"{shown[:half]} … {shown[-half:]}"
 
 
 class FirstFlightError(Exception):

@@ -35,7 +35,7 @@ def read(line: bytes, schema: Schema[T], most_bytes: int) -> T:
 
 def quoted(content: str | bytes, most: int = QUOTED_CHARACTERS) -> str:
     """A stranger's text for a message: printable, on one line, at most so many characters."""
-    content = content[:4 * most]
+    content = content[:4 * most]  # a character of UTF-8 has at most 4 bytes
     text = content.decode(errors="replace") if isinstance(content, bytes) else content
     words = " ".join(text.split())
     shown = "".join(character if character.isprintable() else "\ufffd" for character in words)

@@ -53,7 +53,8 @@ exit status: 0 verified · 1 failed · 2 usage · 3 a verdict failed ·
 141 the output pipe was closed
 """
 
-# What people type, and the flag that there is, with a value for an example; or a sentence.
+# By a flag that people type although it does not exist: the flag that does, with an example of its
+# value ("" for none), or a sentence.
 SYNONYMS: dict[str, str | tuple[str, str]] = {
     **dict.fromkeys(("--initcwnd", "--iws", "--window", "--windows", "--initial-window", "--cwnd",
                      "--icw", "-w"), ("--iw", "10,20")),
@@ -85,8 +86,9 @@ SYNONYMS: dict[str, str | tuple[str, str]] = {
     "-V": ("--version", ""), "-q": ("--quiet", ""), "--help-all": ("--help", "all")}
 
 
-# What --help FLAG shows below the flag's text. A test reads each.
-EXAMPLES = {line.split()[1]: f"./run.sh {line.partition(' ')[2]}" for line in """\
+# The example that --help FLAG shows below the flag's text, by its first flag. A test parses
+# each of them.
+EXAMPLES = {line.split()[1]: line for line in """\
 ./run.sh --help rtt
 ./run.sh --version
 ./run.sh --list tls

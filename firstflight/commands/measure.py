@@ -58,11 +58,11 @@ def measure_study(study: Study[S, T, R], request: Request,
 
 @contextmanager
 def _loading_meanwhile(draws: bool) -> Iterator[None]:
-    """Within it, a thread loads what draws figures and writes the page.
+    """While this context is open, a thread imports what figures and the page are made with.
 
     Loading takes as long as a guest's start, and a few trials keep one processor busy. In real time
-    it would disturb what is measured. Nobody forks within it (base.forked): the new process would
-    wait for ever for an import that was under way. draws: False to load nothing.
+    it would disturb what is measured. Nobody forks in this context (base.forked): the new process
+    would wait for ever for an import that was under way. draws: False to load nothing.
     """
     loader = threading.Thread(target=_load_drawing)
     if draws:
@@ -168,12 +168,14 @@ def options_of(study: AnyStudy, request: Request, refining: Refining[T, R] | Non
                ) -> MeasureOptions:
     """Where and how to measure, and what run.json records of the command and the machine.
 
-    A question with few trials keeps the packets of all of them: its report draws the trial that
-    shows most, which is known only at the end.
+    A question with few trials keeps the packets of all of them (keep_first_captures): its report
+    draws the trial that shows most, which is known only at the end. Repeats that are added later,
+    on networks that are drawn, keep none.
     """
     is_small_question = request.own and len(study.trials) <= MOST_CAPTURED_TRIALS
     measuring = request.measuring
-    of_machine = provenance.of_this_machine(PROJECT, any(map(site_of, study.trials)))
+    loads_sites = any(map(site_of, study.trials))  # in a browser
+    of_machine = provenance.of_this_machine(PROJECT, with_browser=loads_sites)
     return MeasureOptions(
         results=measuring.results, seed=measuring.seed, fresh=measuring.fresh,
         keep_captures=measuring.keep_captures, keep_first_captures=is_small_question,

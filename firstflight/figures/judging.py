@@ -16,8 +16,10 @@ from firstflight.findings.claims import (ANY, DIRECTION, NOT_REPRODUCED, UNDECID
                                          equivalent)
 from firstflight.findings.difference import Difference
 
-ALIKE_PERCENT = 5.0  # of the base, by which values may differ that a source calls alike
-EQUAL_PERCENT = 1.0  # of the smaller base, by which bars may differ that a source calls equal
+# Two values that a source calls alike may differ by this percentage of the base.
+ALIKE_PERCENT = 5.0
+# Two bars that a source calls equal may differ by this percentage of the smaller base.
+EQUAL_PERCENT = 1.0
 
 
 # Results -------------------------------------------------------------------------------
@@ -53,6 +55,7 @@ def judge(expected: Published | Expected, change: Difference, unit: str = "",
     if expected.published is None:
         return Result(of_direction)
 
+    # By how much the difference exceeds the published one, in the direction of the claim.
     low, high = sorted(expected.sign * end - expected.published for end in ends)
     of_number = equivalent((low, high), expected.within)
     if of_number == NOT_REPRODUCED and of_direction == DIRECTION:
@@ -60,21 +63,23 @@ def judge(expected: Published | Expected, change: Difference, unit: str = "",
     return Result(of_number)
 
 
-def _numbers(known: Published, change: Difference, unit: str,
+def _numbers(source: Published, change: Difference, unit: str,
              of_experiment: bool) -> list[ComparedNumber]:
     """The improvement in the metric's unit and in percent, measured and published.
 
-    A number that was not published is left out.
+    A number that was not published is left out. The interval of each is what is known of it
+    (Difference.known): both ends are the number itself where every repeat gives the same one.
     """
     numbers = []
-    if known.absolute is not None:
-        allowed = max(WITHIN_PERCENT / 100 * abs(known.absolute), known.error)
-        numbers.append(ComparedNumber(change.absolute.value, known.absolute, allowed,
+    if source.absolute is not None:
+        allowed = max(WITHIN_PERCENT / 100 * abs(source.absolute), source.error)
+        numbers.append(ComparedNumber(change.absolute.value, source.absolute, allowed,
                                       interval=change.known(change.absolute), unit=unit))
-    if known.percent is not None:
+    if source.percent is not None:
+        # Ours and the published one, both of the base or of the experiment as the source has it.
         percent = change.printed(of_experiment)
-        published = change.as_printed(known.percent, of_experiment)
-        allowed = max(WITHIN_POINTS, known.error_points)
+        published = change.as_printed(source.percent, of_experiment)
+        allowed = max(WITHIN_POINTS, source.error_points)
         numbers.append(ComparedNumber(percent.value, published, allowed,
                                       interval=change.known(percent), unit="%"))
     return numbers
@@ -155,19 +160,19 @@ def agrees(bar: Bar, tolerance: Tolerance) -> bool:
 
     In a window sweep the published number is the value under the bar's window.
     """
-    known, change = bar.published, bar.difference
+    source, change = bar.published, bar.difference
 
     def is_near(ours: float, published: float) -> bool:
         allowed = max(tolerance.percent / 100 * abs(published), tolerance.absolute)
         return _is_within(allowed, ours, published, tolerance.truncated)
 
-    if known.level is not None:
-        return is_near(change.experiment.value, known.level)
-    if known.absolute is not None and not is_near(change.absolute.value, known.absolute):
+    if source.level is not None:
+        return is_near(change.experiment.value, source.level)
+    if source.absolute is not None and not is_near(change.absolute.value, source.absolute):
         return False
     if bar.published_percent is None:
         return True
-    points = max(tolerance.points, known.error_points)
+    points = max(tolerance.points, source.error_points)
     return _is_within(points, bar.percent.value, bar.published_percent, tolerance.truncated)
 
 

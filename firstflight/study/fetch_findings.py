@@ -53,24 +53,27 @@ def analyse(scenario: Scenario, run: RunData[Record], is_whole: bool) -> Analysi
         testable = _testable(scenario.claims, bar_figure, is_whole)
         bar_figures[name] = judge_bars(bar_figure, testable, run.exact)
 
+    # The answer compares the cells of a grid also where figures cover them; the table of cells and
+    # its changes are then left out.
     is_covered = _is_covered(scenario, bar_figures, is_whole)
     cells: list[CellSetting] = []
     if scenario.is_grid or not is_covered:
         words = words_of(scenario.sweeps)
         ordered = sorted(run.records, key=lambda record: order(record.trial, words))
         cells = settings(ordered)
-    compared = changes(cells)
+    all_changes = changes(cells)
     return Analysis(
         scenario, run, is_whole, bar_figures=bar_figures, missing=missing,
-        cells=[] if is_covered else cells, changes=[] if is_covered else compared,
-        compared=compared, what_ifs=WhatIfs(run.what_ifs, scenario.head.sysctls),
+        cells=[] if is_covered else cells, changes=[] if is_covered else all_changes,
+        compared=all_changes, what_ifs=WhatIfs(run.what_ifs, scenario.head.sysctls),
         timelines=timelines.run_timelines(run))
 
 
 def _is_covered(scenario: Scenario, bar_figures: Mapping[str, BarFigure], is_whole: bool) -> bool:
     """Whether a figure or the answer on users shows all that was measured.
 
-    The report then has no table of cells.
+    The report then has no table of cells. Bars of a population show everything. Otherwise a part of
+    a scenario has that table, and so has a scenario that requests it (Scenario.cells).
     """
     if scenario.drawn is not None and bar_figures:
         return True
@@ -83,17 +86,20 @@ def _is_covered(scenario: Scenario, bar_figures: Mapping[str, BarFigure], is_who
 def _testable(claims: Iterable[Claim], bar_figure: BarFigure, is_whole: bool) -> list[Claim]:
     """The claims that can be tested.
 
-    In a part of a scenario these are the claims that compare two bars, both of which were measured.
+    In a part of a scenario these are the claims that compare bars, if all of these were measured. A
+    claim on the bar with the most (MOST) needs every bar, and so the whole scenario.
     """
+    if is_whole:
+        return list(claims)
     labels = {bar.label for bar in bar_figure.bars}
-    return [claim for claim in claims if is_whole or claim.expects != MOST
-            and labels.issuperset(claim.compares)]
+    return [claim for claim in claims
+            if claim.expects != MOST and labels.issuperset(claim.compares)]
 
 
 def report_on(study: FetchStudy, analysis: Analysis) -> Report:
     """The report of an analysed run."""
     scenario, run = analysis.scenario, analysis.run
-    figures = kinds.figures(analysis)
+    figures = kinds.figures(analysis)  # each with its findings
     judged = [analysis.bar_figures[figure.name] for figure, _ in figures
               if figure.name in analysis.bar_figures]
     try:
@@ -105,15 +111,17 @@ def report_on(study: FetchStudy, analysis: Analysis) -> Report:
     if analysis.cells:
         findings.append(cells_finding(analysis.cells, analysis.changes, analysis.what_ifs,
                                       published))
-    for _, of_figure in figures:
-        findings += of_figure
+    for _, figure_findings in figures:
+        findings += figure_findings
     further, more_tiles = _further_findings(study.scenario, analysis, findings, judged)
     findings += further
 
     trials = None
     if not repeats_cells(analysis.cells, run.records):
         trials = trials_table(run.records, published)
-    why = explain_changes(analysis.changes, analysis.what_ifs) if scenario.cells else []
+    why: Sequence[str] = ()
+    if scenario.cells:  # the table of cells was requested, and with it the reasons
+        why = explain_changes(analysis.changes, analysis.what_ifs)
     return reporting.report_of(
         study, run, findings, tiles=[*_tiles(judged), *more_tiles], timelines=analysis.timelines,
         answer=answer.answer_of_run(analysis, figures, judged, findings),
@@ -147,7 +155,7 @@ def _further_findings(scenario: Scenario, analysis: Analysis, of_figures: Sequen
 
 
 def _tiles(bar_figures: Iterable[BarFigure]) -> list[Tile]:
-    """A tile with the least and the largest saving of all bars; [] without a bar on time."""
+    """A tile with the least and the largest saving of all bars; [] if no bar is in ms."""
     percents: list[float] = []
     for bar_figure in bar_figures:
         if bar_figure.metric.unit == "ms":

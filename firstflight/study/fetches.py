@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from firstflight.findings.findings import Report
     from firstflight.runs.results.checks import AnyCheck
 
-# The flags that fetches take.
+# The flags that fetches take. A message on their lists names the scenario, and no sweep of it.
 TAKEN = requested.Taken(
-    "fetches", "trials", (*PARAMETERS, "repeat", "client", "sample", "server-command",
-                          "own_window"),
-    {"load": "it has one transfer at a time; scenarios of kind load take this flag (--list)"},
+    kind="fetches", trials="trials",
+    names=(*PARAMETERS, "repeat", "client", "sample", "server-command", "own_window"),
+    reasons={"load": "it has one transfer at a time; scenarios of kind load take this flag"
+                     " (--list)"},
     table="")
 # Seconds that a fetch takes in a guest, on two cores, and that each of its bytes takes.
 GUEST_FETCH_S = {"curl": 0.025, "wget": 0.014, "libcurl": 0.006}
@@ -63,9 +64,11 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
     random numbers. Raises UsageError.
     """
     changed = apply(scenario, overrides)
-    check_count(changed.count, TAKEN.trials, overrides.many)
+    check_count(changed.count, what=TAKEN.trials, many=overrides.many)
+    # With [as_published], the sweeps come once more with each further cause switched on.
+    sweeps = chain.from_iterable(changed.levels)
     by_network: dict[tuple[object, ...], list[Trial]] = {}
-    for trial in grammar.trials_of(chain.from_iterable(changed.levels), scenario.name, seed):
+    for trial in grammar.trials_of(sweeps, scenario.name, seed):
         by_network.setdefault(trial.network, []).append(trial)
     expanded = [trial for trials in by_network.values() for trial in trials]
     if changed.users:
@@ -77,21 +80,21 @@ def expand(scenario: Scenario, overrides: Overrides = NOTHING, seed: int = 1) ->
 
 def apply(scenario: Scenario, overrides: Overrides) -> Scenario:
     """The scenario with the overrides in its sweeps. Raises UsageError."""
-    given = overrides.checked()
+    lists = overrides.checked()
     single: dict[str, object] = {}  # fields that are not lists
     if overrides.own_window:
-        given["window_by"] = (BY_KERNEL,)
+        lists["window_by"] = (BY_KERNEL,)
     if overrides.own_server:
         own = schema.read(OwnServer, overrides.own_server, "--server-command")
-        given.setdefault("server", (OWN,))
+        lists.setdefault("server", (OWN,))
         single["own_server"] = own.text
     if overrides.client is not None:
         single["client"] = schema.one_of(overrides.client, CLIENTS, "--client")
-    changed = requested.apply(scenario, overrides, TAKEN, given, **single)
+    changed = requested.apply(scenario, overrides, TAKEN, lists, **single)
     has_more = bool(single) or overrides.repeat is not None
-    if scenario.users and (given or has_more):
+    if scenario.users and (lists or has_more):
         raise UsageError(f"{scenario.name} is a sample of users: its file says what is measured")
-    return replace(changed, drawn=_drawn(scenario, given, overrides))
+    return replace(changed, drawn=_drawn(scenario, lists, overrides))
 
 
 def _drawn(scenario: Scenario, lists: Lists, overrides: Overrides) -> Populations | None:
@@ -109,8 +112,8 @@ def _drawn(scenario: Scenario, lists: Lists, overrides: Overrides) -> Population
     return scenario.drawn.under(lists["initcwnd"]) if "initcwnd" in lists else scenario.drawn
 
 
-# The kind. What judges and draws is imported only by the functions that need it, so that a dry run
-# does not wait for it.
+# The kind. A function that judges, or that makes a report, imports what it needs itself, so that a
+# dry run does not wait for these imports.
 
 FetchStudy = Study[Scenario, Trial, Record]
 
@@ -147,13 +150,19 @@ def has_all_cells(trials: Sequence[Trial], measured: Sequence[Trial]) -> bool:
 
 
 def repeats_with_drops(scenario: Scenario) -> int:
+    """How often a cell is measured whose first trial met drops; 0 where drops add no repeats."""
     return max((sweep.repeat_with_drops or 0 for sweep in scenario.sweeps), default=0)
 
 
 def with_draws(study: FetchStudy, run: RunData[Record], seed: int) -> list[Trial]:
-    on_requested_network = 1  # repeats; all further ones are on drawn networks
+    """The study's trials, with repeats on networks that are drawn near the requested one.
+
+    A cell has such repeats if another RTT would have changed its first trial (is_one_draw). See
+    setting.draws for the reason.
+    """
+    repeats_on_requested_network = 1
     sensitive: dict[Hashable, int] = {
-        cell_key(record.trial): on_requested_network for record in run.records
+        cell_key(record.trial): repeats_on_requested_network for record in run.records
         if record.trial.repeat == 1 and is_one_draw(record)}
     return draws.with_draws(study.trials, sensitive, cell_key, study.repeat_with_drops, seed)
 

@@ -12,7 +12,7 @@ from firstflight.base import reading
 from vtime.readable import HIDDEN, homes
 
 # The programs that `./install.sh --with-mininet` installs, each with the pattern of the words by
-# which a command or its script uses it.
+# which a command or its script uses it. Mininet's iperf() waits with telnet for its server.
 INSTALLED = {"ovs-vsctl": r"ovs-vsctl|\bOVS\w+|switch[= ]ovs", "brctl": r"brctl|LinuxBridge|lxbr",
              "iperf": r"\biperf\b", "iperf3": r"\biperf3\b", "ping": r"\bping(all)?\b",
              "killall": r"\bkillall\b", "tcpdump": r"\btcpdump\b", "nc": r"\b(nc|netcat) ",
@@ -99,8 +99,8 @@ def hidden_programs(words: Sequence[str], folder: Path, readable: Sequence[Path]
 
         # A Python needs its library, too. But a whole home folder is never advised.
         prefix = real.parent.parent
-        is_home = any(home.is_relative_to(prefix) for home in hidden)
-        needed = prefix if real.parent.name == "bin" and not is_home else real
+        holds_a_home = any(home.is_relative_to(prefix) for home in hidden)
+        needed = prefix if real.parent.name == "bin" and not holds_a_home else real
         lines.append(f"{os.path.relpath(program, folder)} leads to {real}, which commands do"
                      f" not see: --readable {needed} shows it to this one")
     return list(dict.fromkeys(lines))

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Optional
 
-from firstflight.figures.compare import exact
+from firstflight.figures.compare import exact as exact_difference
 from firstflight.figures.judging import Tolerance, agrees
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import DIRECTION, REPRODUCED, Published
@@ -35,7 +35,7 @@ Numbers = tuple[Optional[float], Optional[float]]  # in the metric's unit, and i
 class Item:
     """A published bar, raw value or statement, and whether ours agrees at each level.
 
-    A raw value is a bar of one cell with a published level.
+    A raw value is a bar of one cell. Its published number is a time under one window, not a saving.
     """
 
     # The name of its figure.
@@ -48,7 +48,7 @@ class Item:
     # Whether our bar or statement agrees, at each level.
     agrees: tuple[bool, ...]
     # Whether its numbers are times under one window, and not savings.
-    is_level: bool = False
+    is_time: bool = False
     # Whether the published number is no time: the fetch never connected, and the script of its
     # authors wrote a constant down.
     constant: bool = False
@@ -56,7 +56,7 @@ class Item:
     @property
     def published_numbers(self) -> Numbers:
         """The published time or saving, and the published percentage as its source counts it."""
-        if self.is_level:
+        if self.is_time:
             return self.published.level, None
         percents = [bar.published_percent for bar in self.bars if bar is not None]
         return self.published.absolute, percents[0] if percents else None
@@ -66,7 +66,7 @@ class Item:
         bar = self.bars[level]
         if bar is None:
             return None, None
-        if self.is_level:
+        if self.is_time:
             return bar.difference.experiment.value, None
         return bar.difference.absolute.value, bar.percent.value
 
@@ -143,10 +143,11 @@ def by_group(setup: AsPublished, counted: Sequence[int]) -> list[tuple[str, int]
     The causes of the groups before it are switched on, too. Groups without a cause are skipped.
     counted: how many items agree at each level.
     """
-    last: dict[str, int] = {}
+    count_of: dict[str, int] = {}
     for cause, count in zip(setup.causes, counted[1:]):
-        last[GROUPS[GROUP_OF[cause.known]]] = count
-    return list(last.items())
+        group = GROUPS[GROUP_OF[cause.known]]
+        count_of[group] = count  # in the end that of the group's last cause, with all switched on
+    return list(count_of.items())
 
 
 def bars(figure: Figure, levels: Sequence[Measured]) -> list[Item]:
@@ -183,12 +184,12 @@ def _item(figure: str, bars: Sequence[Bar | None], levels: Sequence[Measured]) -
     is_sweep = levels[0].bar_figures[figure].is_sweep
 
     do_agree = []
-    for bar, level in zip(bars, levels):
-        truncated = level.level.reading.truncated and not is_sweep
-        allowed = replace(tolerance(level.setup), truncated=truncated)
+    for bar, measured in zip(bars, levels):
+        truncated = measured.level.reading.truncated and not is_sweep
+        allowed = replace(tolerance(measured.setup), truncated=truncated)
         do_agree.append(not has_number if bar is None else agrees(bar, allowed))
     return Item(figure, first.label, published, bars=tuple(bars), agrees=tuple(do_agree),
-                is_level=is_sweep)
+                is_time=is_sweep)
 
 
 def tolerance(setup: AsPublished) -> Tolerance:
@@ -209,11 +210,12 @@ def _raw(cells: Sequence[Any], levels: Sequence[Measured]) -> list[Item]:
         bars: list[Bar | None] = []
         for level_row in rows:
             ms = level_row.measured_ms
-            bars.append(None if ms is None else Bar(label, exact(ms, ms), published))
+            # A bar needs a difference. Here only the time counts, so base and experiment have it.
+            bars.append(None if ms is None else Bar(label, exact_difference(ms, ms), published))
 
         do_agree = tuple(bar is not None and agrees(bar, allowed) for bar in bars)
         items.append(Item("raw", label, published, bars=tuple(bars), agrees=do_agree,
-                          is_level=True, constant=rows[-1] in constants))
+                          is_time=True, constant=rows[-1] in constants))
     return items
 
 

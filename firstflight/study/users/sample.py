@@ -31,7 +31,7 @@ from firstflight.workloads.fetch.scenario.users import UNKNOWN, UserSample
 
 LINUX_WINDOW = 10  # TCP_INIT_CWND
 DIGITS = 3  # of a time in ms, since netem's delay has whole microseconds
-# The values of what neither the file nor a flag says.
+# The values of parameters that neither the file nor a flag says.
 DEFAULTS: Mapping[str, str | float] = {
     "client": "libcurl",  # hundreds of fetches in one process
     "congestion_control": "cubic", "queue": AUTO, "loss_percent": 0, "repeat": 1}
@@ -42,12 +42,13 @@ def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> S
 
     path: the file of the users. seed: of the draw.
     """
-    columns = fill_columns(users, requested.given or {}, path)
-    rows, times = draw_rows(users, columns, requested.trials, seed)
+    fallbacks = requested.given or {}  # by quantity, where a row of the file has no value
+    columns = fill_columns(users, fallbacks, path)
+    rows, counts = draw_rows(users, columns, requested.trials, seed)
     table: dict[str, object] = {
         "initcwnd": list(requested.windows), "baseline_initcwnd": baseline_of(requested.windows),
         "groups": list(users.groups), "group": users.group[rows].tolist(),
-        "times": times.tolist()}
+        "times": counts.tolist()}
     for name, column in columns.items():
         table[name] = column[rows].tolist()
 
@@ -67,21 +68,22 @@ def scenario(users: UserTable, requested: Requested, path: Path, seed: int) -> S
 
     named = printable(path.name)
     title = f"Which initial window for the users of {named}?"
-    known = (_known(users, name, requested.given or {}) for name in QUANTITY_NAMES)
+    sources = (_describe_source(users, name, fallbacks) for name in QUANTITY_NAMES)
     head = Head(title, f"{named}: {summary(users)}", name=f"users_of_{stem_of(path)}",
-                claim=title, text="", sysctls={}, note="; ".join(filter(None, known)))
-    made = Scenario(head, (), (), users=sampled)
+                claim=title, text="", sysctls={}, note="; ".join(filter(None, sources)))
+    made = Scenario(head, sweeps=(), figures=(), users=sampled)
     return replace(made, head=replace(head, text=writing.text(made)))
 
 
-def unknown(given: Collection[str], are_first_requests: bool) -> list[str]:
+def unknown(said_by_flags: Collection[str], are_first_requests: bool) -> list[str]:
     """The parameters of UNKNOWN whose values neither the file nor the flags say.
 
-    given: parameters that flags name. are_first_requests: whether the file has only the first
-    request of each connection, so that no response comes before those that are measured.
+    said_by_flags: names of the parameters that have a flag. are_first_requests: whether the file
+    has only the first request of each connection, so that no response comes before those that are
+    measured.
     """
     return [name for name in UNKNOWN
-            if name not in given and not (name == "kept" and are_first_requests)]
+            if name not in said_by_flags and not (name == "kept" and are_first_requests)]
 
 
 def baseline_of(windows: Sequence[int]) -> int:
@@ -121,8 +123,11 @@ def _fill_column(users: UserTable, name: str, given: Mapping[str, float], path: 
     return filled.round(digits)
 
 
-def _known(users: UserTable, name: str, given: Mapping[str, float]) -> str:
-    """The source of a quantity in words, where some value was estimated or is a flag's; else ""."""
+def _describe_source(users: UserTable, name: str, given: Mapping[str, float]) -> str:
+    """Where values of a quantity come from that the file does not have, in words; "" for none.
+
+    They were estimated (users.estimated), or are those of the command line (given).
+    """
     missing = int(numpy.isnan(getattr(users, name)).sum())
     facts = [f"{name}: {users.estimated[name]}"] if name in users.estimated else []
     if missing:

@@ -186,7 +186,7 @@ def test_a_window_sweep_shows_times_and_other_figures_what_is_saved() -> None:
     bar = Bar("16", compare.exact(500.0, 400.0))
     saved = analysis.Item("f", "16", Published(), (bar, None), (True, False))
     assert (saved.numbers_at(0), saved.numbers_at(1)) == ((100.0, 20.0), (None, None))
-    assert replace(saved, is_level=True).numbers_at(0) == (400.0, None)
+    assert replace(saved, is_time=True).numbers_at(0) == (400.0, None)
 
 
 # Raw values, and fetches that fail ----------------------------------------------------
