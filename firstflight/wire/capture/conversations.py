@@ -52,9 +52,9 @@ class TcpPackets(NamedTuple):
     is_sent: Flags  # whether the link begins at the packet's sender
     has_arrived: Flags  # whether the link ends at the packet's receiver and the packet arrived
     link: Numbers  # place of the link in the list of links
-    time_ns: Numbers  # as Packets.time_ns
-    queued_ns: Numbers  # as Packets.queued_ns
-    number: Numbers  # as Packets.number
+    time_ns: Numbers  # when the packet left the link's first device, or was dropped
+    queued_ns: Numbers  # when it came to the device's queue
+    number: Numbers  # counts the capture's packets as they come to queues (Packets.number)
     seq: Numbers  # as in the header: 32 bits, from a random start
     ack: Numbers  # as in the header
     flags: Numbers
@@ -62,9 +62,9 @@ class TcpPackets(NamedTuple):
     frame_bytes: Numbers
     options: Numbers  # offset of TCP's options in the file
     options_bytes: Numbers  # how many bytes of the options were captured
-    dropped: Flags  # as Packets.is_dropped
-    at_once: Flags  # as Packets.is_dropped_at_once
-    discarded: Flags  # as Packets.is_discarded
+    dropped: Flags  # whether the packet was dropped, for any reason
+    at_once: Flags  # whether it was dropped as it came, by random loss (Packets.is_dropped_at_once)
+    discarded: Flags  # whether it was still queued when the link or the queue was taken away
 
 
 @dataclass
@@ -132,12 +132,14 @@ class _Segments(NamedTuple):
         begins = numpy.zeros(count, bool)
         begins[0], begins[1:] = True, numpy.diff(pair[order]) != 0
 
-        # A SYN with a new sequence number begins another connection of the same ends.
+        # A SYN with a new sequence number begins another connection of the same ends. Compare each
+        # SYN with the one before it.
         syns = numpy.flatnonzero(self.is_syn[order])
         earlier, later = order[syns[:-1]], order[syns[1:]]
         is_same_pair = pair[earlier] == pair[later]
         are_same_ends = is_same_pair & (self.sender[earlier] == self.sender[later])
-        begins[syns[1:][are_same_ends & (self.seq[earlier] != self.seq[later])]] = True
+        is_new = are_same_ends & (self.seq[earlier] != self.seq[later])
+        begins[syns[1:][is_new]] = True
 
         leg = numpy.empty(count, numpy.int64)
         leg[order] = numpy.cumsum(begins) - 1
@@ -169,7 +171,7 @@ class _Connection(NamedTuple):
 
     def join(self, ends: tuple[int, int], links: frozenset[int]) -> _Connection:
         """The connection with one more leg. ends: the leg's client and server."""
-        _, server = ends  # the SYN passed this leg last, so this leg has the real server
+        _, server = ends  # the SYN came to this leg last, so it is nearer to the server
         nat_ends = (self.nat_ends | {self.server, *ends}) - {self.client, server}
         return _Connection(self.client, server, nat_ends, self.links | links)
 
@@ -181,7 +183,8 @@ def _connect_legs(segments: _Segments, leg: Numbers, firsts: Numbers
     leg: the number of each segment's leg. firsts: the first segment of each leg.
     Returns the connections, the place of each leg's connection among them, and each leg's server.
     """
-    syns = numpy.flatnonzero(segments.is_syn)[::-1]  # the first of a leg comes last, and remains
+    # Backwards, so that of a leg's SYNs the first one is the last that the dict takes.
+    syns = numpy.flatnonzero(segments.is_syn)[::-1]
     first_syn = dict(zip(leg[syns].tolist(), syns.tolist()))
     links_of: list[set[int]] = [set() for _ in firsts]  # the links of each leg
     pairs = numpy.unique(numpy.stack((leg, segments.link)), axis=1)
@@ -241,6 +244,7 @@ class _Reader:
         unknown = len(names)
         self.names = [*names, ""]
         places = {name: place for place, name in enumerate(self.names)}
+        # Without a link no packet looks a place up, but an array of places has to have integers.
         from_places = [places[node] for node in senders] or [0]
         to_places = [places[node] for node in receivers] or [0]
         self.from_node = numpy.array(from_places)[self.link]
@@ -321,8 +325,9 @@ class _Reader:
         connection, to_client = connection_of[leg], segments.sender == server_of[leg]
         ends = numpy.array([(one.client, one.server) for one in connections])
         homes = self.home[ends >> 16]  # a row for each connection: the client's, the server's
-        sender_home = homes[connection, to_client * 1]
-        receiver_home = homes[connection, 1 - to_client]
+        client_home, server_home = homes[connection, 0], homes[connection, 1]
+        sender_home = numpy.where(to_client, server_home, client_home)
+        receiver_home = numpy.where(to_client, client_home, server_home)
         self._keep_tcp(rows, connection, to_client,
                        is_sent=self.from_node[rows] == sender_home,
                        is_last_link=self.to_node[rows] == receiver_home, seq=seq, flags=flags)

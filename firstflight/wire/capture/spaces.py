@@ -20,7 +20,8 @@ class NamespaceNames:
         # For each number, its names in the order of the lines, each with its time in ns.
         self.names: dict[int, list[tuple[int, str]]] = {}
         for line in lines:
-            since_ns, number, name = (line + "  ").split(" ", 2)
+            # The two spaces stand for the parts that a damaged line lacks.
+            since_ns, number, name = f"{line}  ".split(" ", 2)
             if since_ns.isdigit() and number.isdigit():
                 self.names.setdefault(int(number), []).append((int(since_ns), name.strip()))
 
@@ -55,8 +56,7 @@ def name_nodes(devices: Iterable[Device], spaces: NamespaceNames) -> dict[int, s
                 by_space.setdefault(state.namespace, match[1])
 
     for number, state in states.items():
-        if state and number not in names and state.is_root:
-            names[number] = by_space.get(state.namespace, state.name)
-        elif state and number not in names:
-            names[number] = by_space.get(state.namespace, f"ns{state.namespace % 10000}")
+        if state and number not in names:
+            unnamed = state.name if state.is_root else f"ns{state.namespace % 10000}"
+            names[number] = by_space.get(state.namespace, unnamed)
     return names

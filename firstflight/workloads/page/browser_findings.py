@@ -21,7 +21,8 @@ _PAINTS = {FIRST_PAINT: "first contentful paint", LARGEST_PAINT: "largest conten
 def paint_tables(settings: Sequence[Setting], names: Sequence[str]) -> list[Table]:
     """One table with mean and range of both paints, a row for each setting and window.
 
-    names: what distinguishes each setting, in words. [] where no load has a paint.
+    Only windows with a load that counts have a row (Setting.counting). names: what distinguishes
+    each setting, in words. [] where no load has a paint.
     """
     rows: list[tuple[Cell, ...]] = []
     for setting, name in zip(settings, names):
@@ -44,12 +45,16 @@ def paint_tables(settings: Sequence[Setting], names: Sequence[str]) -> list[Tabl
 
 
 def _paint_cells(setting: Setting, times: WindowTimes, column: str) -> tuple[Cell, ...]:
-    """The cells of a paint: mean, least, most, and how much earlier than with the baseline."""
+    """The cells of a paint: mean, least, most, and how much earlier than with the baseline.
+
+    The last cell is "" for the baseline itself, and None where no pair of loads counts.
+    """
     least_and_most = times.value_range(column)
     if least_and_most is None:
         return (None,) * 4
     earlier: Cell = ""
-    if times is not next(iter(setting.windows.values())):
+    baseline = next(iter(setting.windows.values()))  # the first window
+    if times is not baseline:
         saved = setting.saved(times.window, column)
         earlier = None if saved is None else saved.absolute
     return (times.estimate(column), *least_and_most, earlier)

@@ -26,13 +26,14 @@ LIST, HAR, GZIP = ".toml", ".har", ".gz"  # how the names of files end
 def read(path: Path, mine: Sequence[str] = ()) -> SavedPage:
     """Read the file of a page, which may be compressed by gzip. Raises UsageError.
 
-    Its name and content tell whether it is a HAR or TOML. mine: names of hosts whose objects alone
-    are the page's; () for all hosts.
+    The file's name and content tell whether it is a HAR or TOML. mine: names of hosts. The page has
+    only the objects of these hosts; () for all hosts.
     """
     where = f"--page: {path}"
     try:
         content = inflated.content(path, MOST_BYTES)
     except OSError as error:
+        # base.inflated has these words for a file that is too large.
         advice = "; save it without its contents" if "more than" in str(error.strerror) else ""
         raise UsageError(f"{where}: cannot be read: {error.strerror}{advice}") from error
     if not content.strip():

@@ -13,7 +13,10 @@ MOST_NAMED = 4  # settings that one sentence names
 
 
 def sentence(settings: Sequence[Setting], names: Sequence[str]) -> str:
-    """How the window changes the pages of all settings in which two windows count."""
+    """How the window changes the pages of all settings that can be compared.
+
+    In these, at least two windows have a page that counts (Setting.counting).
+    """
     compared = [(setting, name) for setting, name in zip(settings, names)
                 if len(setting.counting) > 1]
     if not compared:
@@ -74,14 +77,15 @@ def _describe_change(setting: Setting) -> str:
 
     saved_ms = base.page.value - fastest.page.value
     document_ms = (base.mean("document_ms") or 0.0) - (fastest.mean("document_ms") or 0.0)
-    half, which = _plus_minus(setting, fastest.window), ""
+    plus_minus = _plus_minus(setting, fastest.window)
+    which = ""
     # An interval compares two windows: it does not show which is the fastest of three.
-    if len(others) > 1 and not half:
+    if len(others) > 1 and not plus_minus:
         windows = join_words([str(times.window) for times in setting.counting])
         which = f", the fastest of {windows}"
     return (f"With {fastest.window} instead of {base.window} segments{which}, the page is there"
-            f" {format_brief(saved_ms)}{half} ms earlier, after {format_brief(fastest.page.value)}"
-            f" instead of {format_brief(base.page.value)} ms"
+            f" {format_brief(saved_ms)}{plus_minus} ms earlier, after"
+            f" {format_brief(fastest.page.value)} instead of {format_brief(base.page.value)} ms"
             f" ({format_brief(saved_ms / base.page.value * 100)} %); its document"
             f" {_format_earlier(document_ms)}")
 
@@ -89,6 +93,7 @@ def _describe_change(setting: Setting) -> str:
 def _base_is_fastest(setting: Setting) -> str:
     """How much later the page is with the larger windows, in a sentence."""
     base, *others = setting.counting
+    # Windows with an interval, which shows neither an earlier nor a later page.
     unsure = [times for times in others
               if not setting.effect(times.window) and _plus_minus(setting, times.window)]
     slower = join_words([_format_later(setting, times) for times in others if times not in unsure])

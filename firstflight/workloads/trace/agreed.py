@@ -16,8 +16,10 @@ from firstflight.workloads.trace.record import TraceEvidence
 
 def compare_segment_size(evidence: TraceEvidence) -> Iterator[Comparison]:
     """Compare the MSS of the server's socket, and the longest segment that left."""
-    full = syns.mss_of(evidence.trial, evidence.client_sysctls, evidence.server_sysctls)
-    mss, expected = evidence.view.samples[0].mss, first_mss(evidence.view.exchange, full)
+    by_options = syns.mss_of(evidence.trial, evidence.client_sysctls, evidence.server_sysctls)
+    # A small window of the client bounds the MSS that the socket has before it sends.
+    expected = first_mss(evidence.view.exchange, by_options)
+    mss = evidence.view.samples[0].mss
     yield Comparison(mss == expected, f"{mss} bytes", f"{expected}")
     yield from syns.compare_segment_size(evidence.shared)
 
@@ -33,20 +35,22 @@ def compare_requests(evidence: TraceEvidence) -> Iterator[Comparison]:
 
 
 def compare_causes(evidence: TraceEvidence) -> Iterator[Comparison]:
-    """Data leaves when a packet came, a timer fired, a write was due or a pause ended.
+    """Compare the data that left without a cause with none.
 
-    With pacing the server's data leaves by a timer: of the server only late answers are judged
-    then. Nothing is judged with a kernel of changed source, which may have other timers.
+    A cause is a packet that came, a timer that fired, a write that was due, or a pause that ended.
+    A server that paces sends by a timer, so only its late answers are judged. Nothing is judged
+    with a kernel of changed source, which may have other timers.
     """
     if evidence.path is None or not evidence.tick_ns or not evidence.known_kernel:
         return
     pauses = Pauses(client_ns={round(think_s * 1e9) for think_s in evidence.trial.thinks_s})
     exchange, trial = evidence.view.exchange, evidence.trial
     without_cause = [*sending.late_answers(trial, exchange),
-                     *find_uncaused_of(exchange.at_client, False, evidence.tick_ns, pauses=pauses)]
+                     *find_uncaused_of(exchange.at_client, to_client=False,
+                                       tick_ns=evidence.tick_ns, pauses=pauses)]
     if not trial.paces:
-        without_cause += find_uncaused_of(_with_writes(evidence), True, evidence.tick_ns,
-                                          pauses=pauses)
+        without_cause += find_uncaused_of(_with_writes(evidence), to_client=True,
+                                          tick_ns=evidence.tick_ns, pauses=pauses)
     yield sending.compare_uncaused(
         [f"at {(segment.time_ns - evidence.view.start_ns) / MS:.3f} ms"
          for segment in without_cause])
@@ -56,7 +60,8 @@ def _with_writes(evidence: TraceEvidence) -> list[Segment]:
     """The server's segments, and copies of the first request that cause its writes.
 
     A copy arrives whenever a write is due. A timer of server.py may be a few µs late
-    (wire.delivery.host), so further copies arrive until the latest time at which it may fire.
+    (wire.delivery.host), so further copies arrive until the latest time at which it may fire. They
+    are SERVER_LATE_NS apart, which is how long a packet counts as a cause.
     """
     at_server, view = evidence.view.exchange.at_server, evidence.view
     request = next(segment for segment in at_server

@@ -55,7 +55,10 @@ class Views:
         return self.views[trial.id]
 
     def restarts(self, figure: TraceFigure) -> Iterator[tuple[View, float, Restart]]:
-        """Yield each idle time of more than an RTO that a figure shows, and its end in s."""
+        """Yield each restart of TCP after an idle time of more than an RTO that a figure shows.
+
+        Yields the trace, the end of the idle time in s, and the restart.
+        """
         for view in filter(None, map(self.view, figure.curves)):
             for restart in view.replayed.restarts:
                 at_s = view.seconds(restart.time_ns)
@@ -71,12 +74,12 @@ def without_repeat(trial: TraceTrial) -> TraceTrial:
 def row_of(title: str, view: View, flagged: bool) -> TraceRow:
     """A trace as its figure shows it. flagged: its verdict failed."""
     mss = view.trial.mss
-    repeats = {id(segment) for segment in view.exchange.retransmissions}
+    retransmissions = {id(segment) for segment in view.exchange.retransmissions}
     sent: list[tuple[float, float]] = []
     retransmitted: list[tuple[float, float]] = []
     for segment in view.sends:
         point = view.seconds(segment.time_ns), (segment.end - 1) / mss
-        (retransmitted if id(segment) in repeats else sent).append(point)
+        (retransmitted if id(segment) in retransmissions else sent).append(point)
 
     timed = [(view.seconds(sample.time_ns), sample) for sample in view.samples]
     return TraceRow(
@@ -91,9 +94,10 @@ def row_of(title: str, view: View, flagged: bool) -> TraceRow:
 def _acknowledged(view: View) -> Points:
     """The acknowledged segments over time: a point whenever their number grows."""
     acknowledged = [(0.0, 0.0)]
-    last = max(segment.end for segment in view.sends)
+    # The SYN takes the first sequence number, and the FIN the one after the last byte of data.
+    end_of_data = max(segment.end for segment in view.sends)
     for group in view.groups:
-        number = (min(group.ack or 1, last) - 1) / view.trial.mss  # without the FIN's number
+        number = (min(group.ack or 1, end_of_data) - 1) / view.trial.mss
         if number > acknowledged[-1][1]:
             acknowledged.append((view.seconds(group.time_ns), number))
     return acknowledged
