@@ -72,6 +72,8 @@ TRIALS: dict[str, tuple[dict[str, Any], list[str], list[str], list[int], list[in
         {"qdisc": "cake"}, [DELAY, "2: cake bandwidth 10000000bit raw flows memlimit 30280"],
         TO_SERVER, [25_000_001, 85_000_001, 86_211_202, 87_422_402, 88_633_602], UP_AT),
     "fq": ({"qdisc": "fq"}, [DELAY, RATE_DOWN], TO_SERVER, DOWN_AT, UP_AT),
+    # cburst, 1600 bytes, is the smaller bucket: the first full frame leaves 86 bytes in it, and the
+    # second one may overdraw it. The third waits until the bucket is no longer overdrawn.
     "HTB, which lets two packets pass": (
         {"htb_burst_bytes": 15_360, "bandwidth_kbps": 1000.0},
         ["root 1: htb default 1", "1: 1:1 htb rate 1000000bit burst 15360b cburst 1600b",
@@ -80,6 +82,7 @@ TRIALS: dict[str, tuple[dict[str, Any], list[str], list[str], list[int], list[in
          "2: netem delay 25000us limit 20"],
         [25_000_001, 85_000_001, 85_000_001, 96_424_002, 108_536_002],
         [25_000_001, 55_000_001, 55_000_001]),
+    # Integers turn 512 kbit/s into 0 Mbit/s. Such a link has the rate of integer_kbps instead.
     "a rate that integers lose": (
         {"bandwidth_kbps": 512.0, "integer_kbps": 500_000.0},
         [DELAY, "2: netem rate 500000000bit limit 20"], TO_SERVER,

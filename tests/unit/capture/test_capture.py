@@ -5,6 +5,7 @@ The words of reports are in tests/golden/captures.py.
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import random
@@ -30,8 +31,8 @@ from firstflight.wire.capture.fields import FRAGMENT, read_headers
 from firstflight.wire.capture.ignored import lines_about_links
 from firstflight.wire.capture.links import _effective_settings
 from firstflight.wire.capture.misplaced import _since_ns
-from firstflight.wire.capture.pcapng import (Capture, Device, DeviceState, NoCapture, _without_cut,
-                                             packets_of)
+from firstflight.wire.capture.pcapng import (Capture, Command, Complaint, Device, DeviceState,
+                                             NoCapture, Opened, _without_cut, packets_of)
 from firstflight.wire.capture.qdiscs import DeviceSetting, Qdisc, format_rate, parse_setting
 from firstflight.wire.capture.spaces import NamespaceNames
 from tests.builders.captures import (DELAY, HANDSHAKE, QUEUE_DROP, ROOT, SYN, TAKEN_DOWN, Packet,
@@ -67,6 +68,13 @@ def test_the_removed_flag_for_the_packets_of_a_connection_is_refused_with_what_s
 
 # Damaged files --------------------------------------------------------------------------
 
+# Blocks that the guest's kernel writes have a number: 2 a setting, 5 a refused one, 6 the words of
+# the command that requested it, 7 a command that ended, 8 its output, 9 a connection that opened.
+_SETTING, _REFUSED, _REQUEST, _ENDED, _OUTPUT, _OPENED = 2, 5, 6, 7, 8, 9
+_IN_ROOT, _IN_HOST = 1, 0  # whether a process ran in the namespace of the command
+# A command that ended: in the root namespace, process 77, with exit status 2 (as waitpid has it).
+_FAILED = struct.pack("<III", _IN_ROOT, 77, 2 << 8)
+
 def test_a_damaged_capture_is_read_or_refused_in_one_line() -> None:
     draw, whole, refused = random.Random(27), small_bytes(), 0
     for _ in range(25):
@@ -84,7 +92,7 @@ def test_a_damaged_capture_is_read_or_refused_in_one_line() -> None:
 
 @pytest.mark.parametrize("data", [
     b"", b"no capture at all", struct.pack("<II", 0x0A0D0D0A, 0xFFFFFFF0) + bytes(9),
-    small_bytes() + own_block(7, 5, b"\0\0\0\0")])
+    small_bytes() + own_block(_ENDED, 5, b"\0\0\0\0")])
 def test_a_file_that_is_no_capture_of_a_command_is_refused(data: bytes) -> None:
     with pytest.raises(NoCapture, match="not written by ./run.sh --capture"):
         read_small(data)
@@ -129,7 +137,11 @@ def test_settings_of_a_cut_message_are_refused() -> None:
     whole = read_small().devices[0].settings[-1]
     assert not whole.is_same(replace(whole, queues=whole.queues[:1]))
     with pytest.raises((ValueError, struct.error)):
+        # The header of a message of 80 bytes, RTM_NEWQDISC (36). Only 20 bytes follow.
         parse_setting(0, struct.pack("=IHHII", 80, 36, 0, 0, 0) + bytes(20))
+
+
+UP = DeviceState(0, "a-eth0", "veth", namespace=0, is_root=False, peer=0, mtu=1500, is_up=True)
 
 
 @pytest.mark.parametrize(("version", "protocol", "header_bytes"), [(4, TCP, 54), (6, UDP, 62)])
@@ -142,7 +154,7 @@ def test_each_segment_of_an_offloaded_packet_has_headers_of_its_own(
         struct.pack(">IHBB32x", 6 << 28, size, protocol, 64)
     head = bytes(12) + (b"\x08\x00" if version == 4 else b"\x86\xdd") + ip + transport
     capture = capture_of(head, frame_bytes=header_bytes + 3000, segments=3)
-    capture.devices[0].states.append(DeviceState(0, "a-eth0", "veth", 0, False, 0, 1500, True))
+    capture.devices[0].states.append(UP)
     (link,) = find_links(capture)
     assert link.wire_bytes.tolist() == [3000 + 3 * header_bytes]
 
@@ -150,6 +162,8 @@ def test_each_segment_of_an_offloaded_packet_has_headers_of_its_own(
 # Connections ------------------------------------------------------------------
 
 def test_a_packet_that_a_queue_cuts_into_segments_is_replaced_by_them() -> None:
+    # The first row is the packet that was cut. The next two are its segments: one left, and one was
+    # dropped. The last packet could be cut as well, but no segment has its number.
     rows = packets_of(number=[7, 7, 7, 8], reason=[TAKEN_DOWN, 0, QUEUE_DROP, TAKEN_DOWN],
                       segments=[2, 0, 0, 2], accepted=[0, 0, 0, 0])
     remaining = _without_cut(rows)
@@ -158,8 +172,8 @@ def test_a_packet_that_a_queue_cuts_into_segments_is_replaced_by_them() -> None:
 
 
 def test_forty_thousand_drops_are_explained_within_seconds() -> None:
-    lost = [Packet(0, 30 + place * 0.02, 1 + 100 * place, 100, took_ms=0, reason=QUEUE_DROP)
-            for place in range(40_000)]
+    lost = [Packet(device=0, queued_ms=30 + place * 0.02, seq=1 + 100 * place, size=100, took_ms=0,
+                   reason=QUEUE_DROP) for place in range(40_000)]
     retransmitted = [packet._replace(queued_ms=packet.queued_ms + 2000, reason=0)
                      for packet in lost]
     capture = build_capture([*HANDSHAKE, *lost, *retransmitted])
@@ -174,9 +188,10 @@ def test_forty_thousand_drops_are_explained_within_seconds() -> None:
 # Settings of queues ---------------------------------------------------------
 
 def test_hfsc_is_read_once_and_unlisted_classes_of_prio_are_no_delay() -> None:
-    hfsc = parse_setting(0, message("hfsc", 5 << 16, ROOT) + message("hfsc", 5 << 16, ROOT, True)
-                  + message("hfsc", 5 << 16 | 1, 5 << 16, True)
-                  + message("netem", 10 << 16, 5 << 16 | 1, options=DELAY))
+    hfsc = parse_setting(0, message("hfsc", 5 << 16, ROOT)
+                         + message("hfsc", 5 << 16, ROOT, is_class=True)
+                         + message("hfsc", 5 << 16 | 1, 5 << 16, is_class=True)
+                         + message("netem", 10 << 16, 5 << 16 | 1, options=DELAY))
     assert hfsc.words == "netem delay 10 ms limit 9 packets" and hfsc.delay_ms == 10
     prio = parse_setting(0, message("prio", 1 << 16, ROOT, packets=50) + message(
         "netem", 2 << 16, 1 << 16 | 3, options=DELAY))
@@ -241,6 +256,7 @@ def test_the_rate_is_that_of_the_class_that_the_packets_passed(shares: tuple[int
 
     shares: bytes that passed each class, of 10 and 2 Mbit/s. ceiling_kbps: of the class above.
     """
+    # What is above a class of HTB is its parent.
     top = Qdisc("htb", True, 0x1FFFE, 1 << 16, above=1 << 16, rate_kbps=ceiling_kbps, bytes=60_000,
                 packets=60, other_settings=("with classes below",))
     below = [Qdisc("htb", True, 1 << 16 | number, 0x1FFFE, above=0x1FFFE, rate_kbps=rate,
@@ -268,7 +284,7 @@ def test_htb_has_its_default_class_and_the_rate_of_a_class_with_children() -> No
 
 def test_a_namespace_has_the_name_that_it_was_given_last() -> None:
     """A name has a time, the number of a namespace, and the name."""
-    state = DeviceState(4, "x", "veth", 1, False, None, 1500, True)
+    state = UP._replace(time_ns=4, namespace=1)
     names = NamespaceNames(["1 1 before", "5 1 after"])
     assert (names.name(state), names.name(state._replace(time_ns=6))) == ("before", "after")
     assert names.name(state._replace(namespace=9)) == ""
@@ -285,6 +301,7 @@ def test_packets_are_numbered_as_in_wireshark(settings: DeviceSetting, took_ms: 
                       for packet in HANDSHAKE), *late])
     capture.devices[0].settings = [settings]
     capture.packets = capture.packets._replace(frame=capture.packets.frame + 100)
+    # Frames count from 101, and the handshake has three: the first late packet is the fourth.
     assert re.search(r"\(packet 104 (waited or was|arrived)", find_links(capture)[0].wrong[0])
 
 
@@ -318,36 +335,39 @@ def test_a_report_stops_at_its_time_limit_or_the_first_signal(monkeypatch: pytes
 
 # Commands, scripts and pings ----------------------------------------------------------
 
-# Blocks that the guest's kernel writes have a number: 2 a setting, 5 a refused one, 6 the words of
-# the command that requested it, 7 a command that ended, 8 its output, 9 a connection that opened.
-
 def test_only_the_first_setting_of_a_command_names_the_command() -> None:
     def command_block(words: bytes) -> bytes:
         head, end = struct.pack("<HH", 1, len(words)), bytes(-len(words) % 4 + 4)
-        return own_block(6, 0, head + words + end)
+        return own_block(_REQUEST, 0, head + words + end)
 
     queues = message("netem", 1 << 16, ROOT)
-    settings = own_block(2, 0, struct.pack("<I", len(queues)) + queues)
+    settings = own_block(_SETTING, 0, struct.pack("<I", len(queues)) + queues)
     capture = read_small(small_bytes() + command_block(b"tc qdisc add") + settings + settings)
     assert [setting.command for setting in capture.devices[0].settings[-2:]] == ["tc qdisc add", ""]
-    refusal = own_block(5, 0, struct.pack("<I", 17) + bytes(4))
+    refusal = own_block(_REFUSED, 0, struct.pack("<I", errno.EEXIST) + bytes(4))
     refused = read_small(small_bytes() + command_block(b"tc x") + refusal + settings).devices[0]
     assert refused.refused == ["the kernel refused a qdisc: File exists (tc x)"]
     assert refused.settings[-1].command == ""
 
 
 def test_commands_are_read_from_a_capture() -> None:
+    """Each block is of namespace 5. Texts are options with a number, a length, and padding."""
     words = struct.pack("<HH", 1, 6) + b"tc add\0\0"
-    ended = own_block(7, 5, struct.pack("<III", 1, 77, 2 << 8) + words + bytes(4))
-    wrote = own_block(8, 5, struct.pack("<II", 0, 77) + words
-                      + struct.pack("<HH", 2, 2) + b"tc\0\0" + bytes(4))
+    program = struct.pack("<HH", 2, 2) + b"tc\0\0"
+    ended = own_block(_ENDED, 5, _FAILED + words + bytes(4))
+    wrote = own_block(_OUTPUT, 5, struct.pack("<II", _IN_HOST, 77) + words + program + bytes(4))
     capture = read_small(small_bytes() + ended + wrote)
-    assert capture.commands[0][1:] == (5, True, 77, 2, "tc add")
-    assert capture.complaints[0][1:] == (5, False, 77, "tc add", "tc")
-    killed = own_block(7, 5, struct.pack("<III", 1, 77, 9) + bytes(4))
-    assert read_small(small_bytes() + killed).commands[0].status == 137
-    opened = read_small(small_bytes() + own_block(9, 5, struct.pack("<II", 0, 40))).opened
-    assert opened[-1][1:] == (5, False, 40)
+    (command, *_), (complaint, *_) = capture.commands, capture.complaints
+    assert command == Command(command.time_ns, namespace=5, is_root=True, process=77, status=2,
+                              words="tc add")
+    assert complaint == Complaint(complaint.time_ns, namespace=5, is_root=False, process=77,
+                                  text="tc add", program="tc")
+    killed = own_block(_ENDED, 5, struct.pack("<III", _IN_ROOT, 77, signal.SIGKILL) + bytes(4))
+    assert read_small(small_bytes() + killed).commands[0].status == 128 + signal.SIGKILL
+    window = 40
+    connection = own_block(_OPENED, 5, struct.pack("<II", _IN_HOST, window))
+    opened = read_small(small_bytes() + connection).opened[-1]
+    assert opened == Opened(opened.time_ns, namespace=5, is_root=False, window=window)
 
 
 def link_made(line: int, given: dict[str, object], ignored: Sequence[str] = (), kind: str = "TC",
@@ -485,25 +505,31 @@ def conversations_of(capture: Capture) -> conversations.Conversations:
 
 def test_connections_beyond_the_limit_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(conversations, "MOST_CONNECTIONS", 3)
-    syns = [Packet(0, 10 * port, 0, 0, SYN, -1, ends=(port, 80)) for port in range(1, 9)]
+    syns = [Packet(device=0, queued_ms=10 * port, seq=0, size=0, flags=SYN, ack=-1,
+                   ends=(port, 80)) for port in range(1, 9)]
     again = [syn._replace(queued_ms=syn.queued_ms + 1000) for syn in syns]
     capture = build_capture([*syns, *again])
     found = conversations_of(capture)
     assert [ends.client[1] for ends in found.connections] == [1, 2, 3] and found.tcp is not None
-    assert len(found.tcp.seq) == 6
+    assert len(found.tcp.seq) == 2 * 3  # two SYNs each; those of the other five are counted
     assert found.excluded["packets of TCP connections after the first 3"] == 10
     provenance = str(make_report(capture).report.provenance)
     assert "10 packets of TCP connections after the first 3" in provenance
 
 
 def datagrams(count: int, flows: int) -> Capture:
-    """Datagrams from h1 to h2, in turn of this many flows, and one from h2 at the end."""
-    capture = build_capture([Packet(0, number, 0, 0, took_ms=0.5, ends=(9 + number % flows, 7))
-                    for number in range(count)] + [Packet(1, count, 0, 0, ends=(1, 1))])
+    """Datagrams from h1 to h2, in turn of this many flows, and one from h2 at the end.
+
+    The last one shows that h2 has its address, and takes 10 ms; the others take 0.5 ms each.
+    """
+    to_h2 = [Packet(0, number, 0, 0, took_ms=0.5, ends=(9 + number % flows, 7))
+             for number in range(count)]
+    capture = build_capture([*to_h2, Packet(1, count, 0, 0, ends=(1, 1))])
     data = bytearray(capture.data.tobytes())
     for number, place in enumerate(sorted(capture.packets.place.tolist())):
-        data[place + 23] = UDP
-        data[place + 42:place + 50] = struct.pack(">Q", number)  # so that each is another one
+        data[place + 23] = UDP  # IPv4's protocol
+        # 42 bytes are the headers of Ethernet, IPv4 and UDP. The content makes each another one.
+        data[place + 42:place + 50] = struct.pack(">Q", number)
     capture.data = numpy.frombuffer(bytes(data), numpy.uint8)
     return capture
 
@@ -518,8 +544,10 @@ def test_flows_beyond_the_limit_are_counted_and_lost_packets_forgotten(
     monkeypatch.setattr(conversations, "_AT_ONCE", 7)
     found = conversations_of(capture)
     assert [(flow.sent, flow.came) for flow in found.flows] == [(8, 8)] * 2
-    assert found.excluded["packets of UDP flows after the first 2"] == 25
+    # Of the three other flows from h1, and the one from h2.
+    assert found.excluded["packets of UDP flows after the first 2"] == 3 * 8 + 1
     monkeypatch.setattr(conversations, "_MOST_WAITING", 2)
+    # All are under way at once. The last two are waited for: one from h1, and the one from h2.
     late = datagrams(4, 1)
     late.packets = late.packets._replace(time_ns=late.packets.time_ns + 10**9)
     assert [(flow.sent, flow.came) for flow in conversations_of(late).flows] == [(4, 1), (1, 1)]
@@ -532,18 +560,20 @@ def test_packets_of_a_direction_are_judged_up_to_the_limit(monkeypatch: pytest.M
                    settings=[netem(delay_ms=10.0)])
     capture.devices[0].settings = [replace(capture.devices[0].settings[0],
                                            link=Link(10.0, 1e12, 1000, qdisc="netem"))]
-    for most, judged in ((200_000, 22), (5, 5)):
+    sent = 20 + 2  # h1 sends two packets of the handshake
+    for most, judged in ((200_000, sent), (5, 5)):
         monkeypatch.setattr(links, "MOST_JUDGED", most)
         first, *_ = links.observe_links(capture, read_headers(capture), NamespaceNames())
-        assert (first.judged, first.sent) == (judged, 22)
+        assert (first.judged, first.sent) == (judged, sent)
 
 
 def test_settings_beyond_the_limit_are_only_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    ended = own_block(7, 5, struct.pack("<III", 1, 77, 2 << 8) + bytes(4))
+    ended = own_block(_ENDED, 5, _FAILED + bytes(4))
     whole = read_small(small_bytes() + 5 * ended)
     assert len(whole.commands) == 5 and not whole.unread
-    of_devices = sum(len(device.settings) + len(device.states) for device in whole.devices)
-    monkeypatch.setattr(pcapng, "MOST_BLOCKS", of_devices + len(whole.dropped) + 2)
+    before = sum(len(device.settings) + len(device.states) for device in whole.devices)
+    before += len(whole.dropped)
+    monkeypatch.setattr(pcapng, "MOST_BLOCKS", before + 2)
     limited = read_small(small_bytes() + 5 * ended)
     assert len(limited.commands) == 2 and limited.unread == 3
     assert "3 settings of queues and commands are not read" in make_report(
