@@ -14,24 +14,49 @@ PLACES = r"""
 limit() { d=$1; shift; case $kind in
     tbf) tc -n a qdisc add dev $d "$@" tbf rate 10mbit burst $bucket limit 5000000 ;;
     htb) tc -n a qdisc add dev $d "$@" handle 2: htb default 1
-        tc -n a class add dev $d parent 2: classid 2:1 htb rate 10mbit burst $bucket cburst $bucket
-        ;; cake) tc -n a qdisc add dev $d "$@" cake bandwidth 10mbit ;; fq) tc -n a qdisc add dev $d
-        "$@" fq maxrate 10mbit flow_limit 1000 ;; esac; } delay() { d=$1; shift; tc -n a qdisc add
-        dev $d "$@" netem delay 20ms limit 1000; } cat >receive.py <<'PYTHON' import socket, time
-        receiver = socket.socket(type=socket.SOCK_DGRAM) receiver.bind(("", 7000)) open("ready",
-        "w").close() times = [] receiver.settimeout(4) try: while len(times) < 400:
-        receiver.recv(2000) times.append(time.monotonic()) except TimeoutError: pass
-        print(len(times), round((times[300] - times[100]) * 1000 / 200, 3)) PYTHON cat >send.py
-        <<'PYTHON' import socket sender = socket.socket(type=socket.SOCK_DGRAM) for number in
-        range(400): sender.sendto(bytes(1208), ("10.0.0.2", 7000)) PYTHON while read -r kind place
-        bucket; do ip netns add a; ip netns add b ip link add name e0 netns a type veth peer name e0
-        netns b ip -n a addr add 10.0.0.1/24 dev e0; ip -n b addr add 10.0.0.2/24 dev e0 ip -n a
-        link set dev e0 up; ip -n b link set dev e0 up case $kind-$place in none-*) delay e0 root ;;
-        *-under) delay e0 root handle 1:; limit e0 parent 1: ;; tbf-over) limit e0 root handle 2:;
-        delay e0 parent 2: ;; htb-over) limit e0 root; delay e0 parent 2:1 ;; esac ip netns exec a
-        ping -q -c 2 -i 0.1 10.0.0.2 >/dev/null ip netns exec b python3 receive.py >got & until [ -e
-        ready ]; do sleep 0.01; done ip netns exec a python3 send.py; wait echo "$kind $place
-        $bucket $(cat got)" ip netns del a; ip netns del b; rm ready done
+        tc -n a class add dev $d parent 2: classid 2:1 htb rate 10mbit burst $bucket cburst $bucket ;;
+    cake) tc -n a qdisc add dev $d "$@" cake bandwidth 10mbit ;;
+    fq) tc -n a qdisc add dev $d "$@" fq maxrate 10mbit flow_limit 1000 ;;
+    esac; }
+delay() { d=$1; shift; tc -n a qdisc add dev $d "$@" netem delay 20ms limit 1000; }
+cat >receive.py <<'PYTHON'
+import socket, time
+receiver = socket.socket(type=socket.SOCK_DGRAM)
+receiver.bind(("", 7000))
+open("ready", "w").close()
+times = []
+receiver.settimeout(4)
+try:
+    while len(times) < 400:
+        receiver.recv(2000)
+        times.append(time.monotonic())
+except TimeoutError:
+    pass
+print(len(times), round((times[300] - times[100]) * 1000 / 200, 3))
+PYTHON
+cat >send.py <<'PYTHON'
+import socket
+sender = socket.socket(type=socket.SOCK_DGRAM)
+for number in range(400):
+    sender.sendto(bytes(1208), ("10.0.0.2", 7000))
+PYTHON
+while read -r kind place bucket; do
+    ip netns add a; ip netns add b
+    ip link add name e0 netns a type veth peer name e0 netns b
+    ip -n a addr add 10.0.0.1/24 dev e0; ip -n b addr add 10.0.0.2/24 dev e0
+    ip -n a link set dev e0 up; ip -n b link set dev e0 up
+    case $kind-$place in
+    none-*) delay e0 root ;;
+    *-under) delay e0 root handle 1:; limit e0 parent 1: ;;
+    tbf-over) limit e0 root handle 2:; delay e0 parent 2: ;;
+    htb-over) limit e0 root; delay e0 parent 2:1 ;;
+    esac
+    ip netns exec a ping -q -c 2 -i 0.1 10.0.0.2 >/dev/null
+    ip netns exec b python3 receive.py >got & until [ -e ready ]; do sleep 0.01; done
+    ip netns exec a python3 send.py; wait
+    echo "$kind $place $bucket $(cat got)"
+    ip netns del a; ip netns del b; rm ready
+done
 """
 CELLS = """\
 none - 0
