@@ -1,7 +1,10 @@
-"""run.sh --dry-run: what a run would do."""
+"""run.sh --dry-run: what a run would do, and how long it would take."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+from firstflight.base.terminal import say
 from firstflight.base.words import escaped
 from firstflight.commands.engines import plan_engine
 from firstflight.commands.request import Measuring
@@ -19,9 +22,7 @@ def dry_run(study: AnyStudy, measuring: Measuring, overrides: Overrides) -> None
     Raises CannotError where a run would: for more guests than this machine can have, and for a
     missing kernel that a flag names.
     """
-    with engine_errors():
-        engine, jobs = plan_engine(measuring, memory_mb_of(study.trials))
-
+    time, engine = expected_time_of(study, measuring)
     if "kernel" in overrides.lists:
         from firstflight.commands.runners import check_kernels  # imports all that boots guests
         check_kernels(overrides)
@@ -36,5 +37,24 @@ def dry_run(study: AnyStudy, measuring: Measuring, overrides: Overrides) -> None
         for command in commands_of(study.trials[0].job(), study.head.sysctls):
             print(escaped(f"  {command}"))
 
-    print(f"expected time: {expected_time(study, engine, jobs, measuring.results)}"
-          f" ({engine} engine)")
+    print(f"expected time: {time} ({engine} engine)")
+
+
+def say_expected_times(studies: Sequence[AnyStudy], measuring: Measuring) -> None:
+    """Say how long each study will take, so that nobody waits for the last one unawares.
+
+    Raises CannotError as expected_time_of does.
+    """
+    for study in studies:
+        time, _ = expected_time_of(study, measuring)
+        say(f"{study.head.name}: expected time {time}")
+
+
+def expected_time_of(study: AnyStudy, measuring: Measuring) -> tuple[str, str]:
+    """How long a study will take, in words, and the engine that will measure it.
+
+    Raises CannotError for more guests than this machine can have.
+    """
+    with engine_errors():
+        engine, jobs = plan_engine(measuring, memory_mb_of(study.trials))
+    return expected_time(study, engine, jobs, measuring.results), engine

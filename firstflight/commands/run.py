@@ -7,15 +7,11 @@ from collections.abc import Callable, Sequence
 from firstflight.base import errors
 from firstflight.base.argument_types import nonempty
 from firstflight.base.errors import UsageError
-from firstflight.base.terminal import say
-from firstflight.commands.engines import plan_engine
 from firstflight.commands.request import Request
 from firstflight.runs import scenario_file
-from firstflight.runs.expected import expected_time
-from firstflight.runs.kinds import AnyStudy, Overrides, memory_mb_of
+from firstflight.runs.kinds import AnyStudy, Overrides
 from firstflight.runs.scenario_file import ScenarioFile
 from firstflight.study import registry
-from firstflight.testbed.engine_errors import engine_errors
 
 DEFAULT_SCENARIOS = ("zhao2019", "dukkipati2010")
 
@@ -60,21 +56,11 @@ def run(request: Request,
     runners.check_rights(request.measuring.engine)
     studies = checked_studies(request, read_studies)
     runners.check_kernels(request.overrides)
-    if len(studies) > 1 and not request.output.quiet:
-        say_expected_times(studies, request)
+    # How long the machines of a cluster take is not known.
+    if len(studies) > 1 and not (request.output.quiet or request.measuring.cluster):
+        from firstflight.commands.dry_run import say_expected_times
+        say_expected_times(studies, request.measuring)
     return measure.worst([measure.run_study(study, request) for study in studies])
-
-
-def say_expected_times(studies: Sequence[AnyStudy], request: Request) -> None:
-    """Say how long each study will take, so that nobody waits for the last one unawares.
-
-    Raises CannotError for more guests than this machine can have.
-    """
-    for study in studies:
-        with engine_errors():
-            engine, jobs = plan_engine(request.measuring, memory_mb_of(study.trials))
-        time = expected_time(study, engine, jobs, request.measuring.results)
-        say(f"{study.head.name}: expected time {time}")
 
 
 def checked_studies(request: Request, read_studies: Callable[[Request], Sequence[AnyStudy]]

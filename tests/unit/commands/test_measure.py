@@ -11,6 +11,7 @@ import pytest
 
 from firstflight.base import PROJECT
 from firstflight.commands import run
+from firstflight.commands.dry_run import say_expected_times
 from firstflight.commands.flags import parse
 
 PROGRAM = """
@@ -37,7 +38,7 @@ def test_what_draws_is_loaded_while_guests_measure_if_it_is_needed(
 def test_before_several_scenarios_it_says_how_long_each_will_take(
         tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     request = parse(["zhao2019", "dukkipati2010", "--results", str(tmp_path)])
-    run.say_expected_times(run.read(request), request)
+    say_expected_times(run.read(request), request.measuring)
     lines = capsys.readouterr().err.splitlines()
     assert [line.partition(":")[0] for line in lines] == ["zhao2019", "dukkipati2010"]
     first_s, second_s = (float(re.findall(r": expected time about (\d+) s", line)[0])
