@@ -7,6 +7,7 @@ checks.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Generic, Protocol, TypeVar
@@ -98,14 +99,14 @@ def table(checks: Sequence[AnyCheck[RecordKind]], records: Sequence[RecordKind],
     """
     checks = [check for check in checks if exact or not check.exact_only]
     # How many records each check failed, and how many it judged, by its name.
-    failed: dict[str, int] = {}
-    judged = dict.fromkeys((check.name for check in checks), 0)
+    failed: Counter[str] = Counter()
+    judged: Counter[str] = Counter()
     for record in records:
-        names = failed_checks(record)
-        for name in set(names):
-            failed[name] = failed.get(name, 0) + 1
-        for check in checks:
-            judged[check.name] += check.applies_to(record) or check.name in names
+        names = {check.name for check in checks if check.applies_to(record)}
+        if record.failed_checks:
+            failed.update({*failed_checks(record)})
+            names.update(failed_checks(record))
+        judged.update(names)
 
     rows: list[tuple[str | int | None, ...]] = []
     for check in checks:

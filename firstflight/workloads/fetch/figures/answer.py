@@ -71,7 +71,8 @@ def answer_of_run(analysis: Analysis, figures: Sequence[tuple[Figure, Sequence[F
 
 def _shows_all(bar_figure: BarFigure, records: Sequence[Record]) -> bool:
     """Whether a figure shows, or counts as excluded, each record under its windows."""
-    under_its_windows = sum(record.trial.initcwnd in bar_figure.windows for record in records)
+    windows = bar_figure.windows
+    under_its_windows = sum(record.trial.initcwnd in windows for record in records)
     return bar_figure.n + bar_figure.excluded.total == under_its_windows
 
 

@@ -31,6 +31,9 @@ _FIELDS = sorted((field for field in requested_fields(Trial) if field.name not i
 _ORDER = (*(field.name for field in _FIELDS if field.name not in ("initcwnd", "repeat")),
           "repeat", "initcwnd", "id")
 _values_in_order = attrgetter(*_ORDER)  # of a trial
+# Further fields that decide how the value of a field is shown (_value).
+_READ_WITH = {"initcwnd": ("window_by",), "queue_packets": ("queue_from",),
+              "uplink_kbps": ("bandwidth_kbps",)}
 
 
 def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[Requested]:
@@ -104,8 +107,8 @@ def shown(value: str | float) -> Cell:
 def _varies(field: Field[object], trials: Sequence[Trial]) -> bool:
     """Whether a field differs between the trials, or from its default."""
     # One trial for each value: in a map of thousands, most have the same.
-    alike = {(getattr(trial, field.name), trial.bandwidth_kbps, trial.queue_from): trial
-             for trial in trials}
+    read = attrgetter(field.name, *_READ_WITH.get(field.name, ()))
+    alike = dict(zip(map(read, trials), trials))
     values = {_value(field, trial) for trial in alike.values()}
     has_default = _default(field) is not MISSING
     is_default = values <= {"", 0.0}
