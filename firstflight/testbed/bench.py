@@ -10,8 +10,6 @@ from __future__ import annotations
 import json
 import os
 import select
-import subprocess
-import sys
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -19,6 +17,7 @@ from typing import Any, Protocol
 
 from mininet.node import Node
 
+from firstflight.testbed.forked_program import ForkedProgram, Running
 from firstflight.testbed.messages import Job, Observation
 
 TOOL_DEADLINE_S = 30.0  # for our own programs, in addition to what the network takes
@@ -65,7 +64,7 @@ BenchMaker = Callable[[Path, Path, dict[str, str], Callable[[], None]], Bench]
 class LineProcess:
     """A process that answers requests in JSON lines."""
 
-    def __init__(self, name: str, process: subprocess.Popen[bytes]) -> None:
+    def __init__(self, name: str, process: Running) -> None:
         self.name = name
         self.process = process
         self.buffer = b""
@@ -73,14 +72,8 @@ class LineProcess:
 
     @classmethod
     def python(cls, node: Node, project: Path, module: str, *arguments: str) -> LineProcess:
-        """Start one of the project's programs on a host, such as testbed.hosts.http_server.
-
-        -S -E: our programs need nothing but the standard library, and start more quickly so.
-        """
-        command = [sys.executable, "-S", "-E", "-m", module, *arguments]
-        process = node.popen(command, cwd=project, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
-                             stderr=None)
-        return cls(module, process)
+        """Start one of the project's programs on a host, such as testbed.hosts.http_server."""
+        return cls(module, ForkedProgram(node.pid, project, module, arguments))
 
     def send(self, message: Mapping[str, object]) -> None:
         """Send a line. Raises ProgramEnded."""
