@@ -12,7 +12,9 @@ import fcntl
 import os
 import socket
 import struct
+import subprocess
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -264,7 +266,23 @@ def ethtool(any_socket: socket.socket, interface: str, command: int, value: int 
 
 # Mininet starts a program for every step, such as ifconfig, brctl and arp: some 60 for the star. In
 # a guest each takes milliseconds, and nobody reads its errors. Here every step goes over netlink,
-# and an error is raised.
+# and an error is raised. Mininet also starts a shell with a terminal for each node. Nobody types
+# there, but in Mininet's own prompt (topo.py): so a shell begins with its first command.
+
+def start_holder() -> subprocess.Popen[bytes]:
+    """Start a process in network and mount namespaces of its own, which end with it.
+
+    /sys shows the devices of that network there. Raises NetworkError where mnexec cannot do it.
+    """
+    holder = subprocess.Popen(["mnexec", "-dn", "cat"], bufsize=0, stdin=subprocess.PIPE,
+                              stdout=subprocess.PIPE)
+    assert holder.stdin is not None and holder.stdout is not None
+    with suppress(BrokenPipeError):
+        holder.stdin.write(b"\n")
+    if not holder.stdout.read(1):  # else cat has answered, so that the namespaces are there
+        raise NetworkError(f"mnexec cannot make namespaces: it ended with status {holder.wait()}")
+    return holder
+
 
 class _NetlinkNode(Node):
     """A node whose links are set up over netlink, from its start to its end."""
@@ -272,10 +290,36 @@ class _NetlinkNode(Node):
     # Mininet need not look for its package's programs, nor at the machine's firewall: a namespace
     # begins with an empty one.
     isSetup = True
+    # The process in a host's namespaces, which end with it; None for a node without its own.
+    holder: subprocess.Popen[bytes] | None
+    inNamespace: bool
 
-    def __init__(self, name: str, **params: object) -> None:
-        super().__init__(name, **params)
+    def startShell(self, mnopts: str | None = None) -> None:
+        """Begin the node's namespaces; its shell begins with the first command for it."""
+        self.pid, self.holder = os.getpid(), None
+        if self.inNamespace:
+            self.holder = start_holder()
+            self.pid = self.holder.pid
         self.kernel = NodeKernel(self)
+
+    def cmd(self, *words: object, **options: object) -> str | None:
+        if words == ("ifconfig", "lo", "up"):  # what Mininet does to each switch
+            self.set_up("lo")
+            return ""
+        self._begin_shell()
+        answer: str | None = super().cmd(*words, **options)
+        return answer
+
+    def sendCmd(self, *words: object, **options: object) -> None:
+        self._begin_shell()
+        super().sendCmd(*words, **options)
+
+    def _begin_shell(self) -> None:
+        """Begin Mininet's shell in the namespaces that there are, if it has not begun."""
+        if self.shell is None:
+            is_in_namespace, self.inNamespace = self.inNamespace, False  # or it makes new ones
+            super().startShell(f"-cda{self.pid}")
+            self.inNamespace = is_in_namespace
 
     def set_up(self, interface: str) -> None:
         self.kernel.change(links.up(interface, self.kernel.index(interface)))
@@ -286,6 +330,9 @@ class _NetlinkNode(Node):
     def terminate(self) -> None:
         self.kernel.close()
         super().terminate()
+        if self.holder is not None:
+            self.holder.kill()
+            self.holder.communicate()
 
 
 class Host(_NetlinkNode):

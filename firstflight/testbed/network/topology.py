@@ -24,6 +24,7 @@ difference is an error, never a warning.
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Mapping
 from dataclasses import replace
@@ -31,6 +32,7 @@ from itertools import chain
 
 from mininet.net import Mininet
 from mininet.topo import Topo
+from mininet.util import numCores
 
 from firstflight.net.link import Netem, Path
 from firstflight.testbed.network.kernel import (TOOL_DEADLINE_S, Cable, Host, Interface,
@@ -47,6 +49,9 @@ from firstflight.testbed.network.tcp_sysctls import TCP_SYSCTLS
 
 
 LEAST_PAUSE_S = 0.002  # between two looks at the packets that are under way
+# Between two looks at ports that do not forward yet. Linux tells a bridge of its ports' carriers
+# up to a second late (linkwatch_schedule_work).
+FORWARDING_LOOK_S = 0.1
 
 
 class StarTopo(Topo):
@@ -67,6 +72,7 @@ def start_network(topo: Topo, static_arp: bool) -> Mininet:
     # mnexec then closes each possible descriptor with a system call, two seconds a network. It also
     # sets buffer sizes, which TCP_SYSCTLS pins.
     Mininet.inited = True
+    numCores.ncores = os.cpu_count()  # else Mininet starts grep to count the processors
     net = Mininet(topo=topo, controller=None, host=Host, switch=Switch, link=Cable,
                   intf=Interface, autoStaticArp=static_arp, build=False, waitConnected=False)
     net.build()
@@ -84,7 +90,7 @@ def wait_until_forwarding(switch: Switch) -> None:
     while any(_read(f"/sys/class/net/{port}/brport/state") != "3" for port in switch.port_names()):
         if time.monotonic() > deadline:
             raise NetworkError(f"{switch.name} does not forward after {TOOL_DEADLINE_S:g} s")
-        time.sleep(0.01)
+        time.sleep(FORWARDING_LOOK_S)
 
 
 class Star:
