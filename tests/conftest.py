@@ -35,10 +35,13 @@ SHARES = r'scope="module"|^@cache|drive: Driver|shared: UmlEngine'
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Let the tests heed signals, and keep byte code of the project.
+    """Let the tests heed signals, start this Python, and keep byte code of the project.
 
     Under nohup, or behind a shell's "&", the tests would ignore signals, and so would the programs
     that they start.
+
+    The scripts that tests start look for python3 on PATH. What is found there may be a wrapper, as
+    pyenv's, which starts a dozen programs before Python: a third of a build's time.
 
     Where Python keeps no byte code beside sources, it is kept in the user's cache, as the kernel
     is. Otherwise each session, and each of the hundreds of programs that tests start, would compile
@@ -47,6 +50,7 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_DFL)
+    os.environ["PATH"] = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
     if sys.dont_write_bytecode:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         kept = sys.pycache_prefix = f"{cache}/first-flight/bytecode"
