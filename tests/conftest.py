@@ -62,6 +62,7 @@ def pytest_configure(config: pytest.Config) -> None:
                                         for folder in of_tests.glob("pytest-of-*")])
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
         sys.dont_write_bytecode = False
+    gc.disable()  # what is collected and imported stays until the end
 
 
 @pytest.fixture(autouse=True)
@@ -116,6 +117,7 @@ def pytest_collection_finish() -> None:
     gc.collect()
     gc.freeze()
     gc.set_threshold(50_000, 20, 50)
+    gc.enable()
 
 
 @pytest.fixture

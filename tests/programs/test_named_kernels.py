@@ -220,20 +220,20 @@ def test_a_congestion_control_of_one_file_gets_its_lines_in_kconfig_and_makefile
     assert [patch.split()[1] for patch in recipe["patches"]] == ["my.c", "tcp_cdg.c"]
 
 
-@pytest.mark.parametrize("name, text, why", [
-    ("my.c", "int x;\n", "my.c is no congestion control"),
-    ("my.c", CONTROL.replace('"mine"', f'"{"x" * 16}"'), "a .name of 1 to 15 characters"),
-    ("my.c", CONTROL.replace('"mine"', '"cdg"'), "net/ipv4/tcp_cdg.c of this Linux is called"),
-    ("tcp_cwv.c", CONTROL, "is a file of the kernel's own"),
-    ("my file.c", CONTROL, "its name may have letters"), ("my.h", CONTROL, "ends in .c")])
-def test_an_invalid_congestion_control_is_refused(building: Building, name: str, text: str,
-                                                  why: str) -> None:
+def test_an_invalid_congestion_control_is_refused(building: Building) -> None:
     (building.source / "net" / "ipv4" / "Kconfig").write_text("config TCP_CONG_CDG\n")
     (building.source / "net" / "ipv4" / "tcp_cdg.c").write_text(CONTROL.replace("mine", "cdg"))
-    (building.home / name).write_text(text)
-    done = building.built("--name", "k", "--congestion-control", building.home / name)
-    assert done.returncode in (1, 2) and why in done.stderr.splitlines()[-1], done.stderr
-    assert done.stderr.splitlines()[-1].endswith("there is no kernel k")
+    for name, text, why in (
+            ("my.c", "int x;\n", "my.c is no congestion control"),
+            ("my.c", CONTROL.replace('"mine"', f'"{"x" * 16}"'), "a .name of 1 to 15 characters"),
+            ("my.c", CONTROL.replace('"mine"', '"cdg"'),
+             "net/ipv4/tcp_cdg.c of this Linux is called"),
+            ("tcp_cwv.c", CONTROL, "is a file of the kernel's own"),
+            ("my file.c", CONTROL, "its name may have letters"), ("my.h", CONTROL, "ends in .c")):
+        (building.home / name).write_text(text)
+        done = building.built("--name", "k", "--congestion-control", building.home / name)
+        assert done.returncode in (1, 2) and why in done.stderr.splitlines()[-1], done.stderr
+        assert done.stderr.splitlines()[-1].endswith("there is no kernel k")
 
 
 def test_a_linux_before_6_13_gets_more_room_for_registers(building: Building) -> None:

@@ -18,7 +18,7 @@ from tests.conftest import PROJECT
 from tests.programs.engines.test_wall import LACKING, NOBODY, seen
 from tests.programs.test_kernel_build import Building, building
 from tests.running import mounts_a_disk, run_program, small_disk
-from vtime.kernel import exchange
+from vtime.kernel import exchange, trees
 
 building = building  # a fixture of test_kernel_build, which pytest looks for here
 pytestmark = pytest.mark.skipif(bool(LACKING), reason=f"not confined here: {LACKING}")
@@ -115,28 +115,46 @@ def test_a_makefile_runs_behind_the_wall(stranger: Stranger) -> None:
 
 def test_links_and_pipes_that_a_build_makes_of_its_results_are_not_followed(
         stranger: Stranger) -> None:
-    """The kernel, its configuration and packetdrill's tests become links, pipes and folders."""
-    secret = stranger.victims / "secret"
-    for last in (f"ln -sf {secret} $(O)/linux", f"ln -sf {secret} $(O)/.config",
-                 "rm $(O)/linux; mkfifo $(O)/linux", "rm $(O)/linux; mkdir $(O)/linux",
-                 f"mv $(O) $(O).old; ln -s {secret.parent}/folder $(O)",
-                 "truncate -s 100M $(O)/linux"):
-        done = stranger.built("--source", stranger.source(last=last))
-        assert done.returncode == 1 and "could not be kept" in done.stderr, (last, done.stderr)
-        assert not stranger.holds_a_secret()
-        stranger.building.built("--remove", "f")  # so the next build does not continue this one
-    tests = stranger.building.source / "tools/testing/selftests/net/packetdrill"
+    """The kernel and packetdrill's tests become links."""
+    done = stranger.built("--source", stranger.source(
+        last=f"ln -sf {stranger.victims}/secret $(O)/linux"))
+    assert done.returncode == 1 and "could not be kept" in done.stderr, done.stderr
+    assert not stranger.holds_a_secret()
+    stranger.building.built("--remove", "f")  # so the next build does not continue this one
+    tests = stranger.building.source / exchange.TESTS
     shutil.rmtree(tests)
     tests.symlink_to(stranger.victims)
     done = stranger.built("--source", stranger.source())
     assert done.returncode == 0, done.stderr
     assert not stranger.holds_a_secret()
-    tests.unlink()
-    tests.mkdir()
+
+
+@pytest.mark.parametrize("last", [
+    "ln -sf ../secret objects/linux", "ln -sf ../secret objects/.config",
+    "rm objects/linux; mkfifo objects/linux", "rm objects/linux; mkdir objects/linux",
+    "mv objects objects.old; ln -s folder objects", "truncate -s 100M objects/linux"])
+def test_no_link_pipe_or_folder_is_kept_as_a_builds_result(tmp_path: Path, last: str) -> None:
+    """last: the last command of the build, whose results are in objects/."""
+    for file in ("secret", "folder/linux", "folder/.config", "objects/linux", "objects/.config"):
+        (tmp_path / file).parent.mkdir(exist_ok=True)
+        (tmp_path / file).write_text("" if file.startswith("objects") else "a secret of the host's")
+    (tmp_path / "kernel").mkdir()
+    subprocess.run(["sh", "-c", last], cwd=tmp_path, check=True)
+    assert exchange.main(["collect", *map(str, (tmp_path, tmp_path / "kernel", tmp_path))]) != 0
+    assert not any(path.read_bytes() for path in (tmp_path / "kernel").iterdir())
+
+
+def test_a_source_with_too_many_tests_is_refused(tmp_path: Path,
+                                                 capsys: pytest.CaptureFixture[str]) -> None:
+    tests, kernel = tmp_path / exchange.TESTS, tmp_path / "kernel"
+    for folder in (tests, kernel, tmp_path / "objects"):
+        folder.mkdir(parents=True)
+    for name in ("linux", ".config"):
+        (tmp_path / "objects" / name).touch()
     for number in range(exchange.MOST_TESTS + 1):
         (tests / str(number)).touch()
-    done = stranger.built("--source", stranger.source())
-    assert done.returncode == 1 and "more than 2000 files" in done.stderr, done.stderr
+    assert exchange.main(["collect", *map(str, (tmp_path, kernel, tmp_path))]) == 2
+    assert "more than 2000 files" in capsys.readouterr().err
 
 
 def test_what_a_makefile_prints_is_not_taken_for_the_builds_own_words(stranger: Stranger) -> None:
@@ -237,10 +255,24 @@ index 1234567..89abcde 120000
 @pytest.mark.parametrize("mode", ["new file mode 120000", "old mode 100644\nnew mode 120000",
                                   "new file mode 160000", "new file mode 0120000",
                                   "new file mode 020666"])
-def test_a_patch_that_makes_links_is_refused_in_one_line(stranger: Stranger, name: str,
-                                                         mode: str) -> None:
+def test_a_patch_that_makes_links_is_refused(tmp_path: Path, name: str, mode: str) -> None:
+    source, victim, patch = tmp_path / "source", tmp_path / "victim", tmp_path / "f.patch"
+    for file in (victim, source / "net" / "ipv4" / "Makefile", source / "arch/um/kernel/x",
+                 source / "crypto" / "x"):
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text("a secret of the host's\n")
+    patch.write_text(LINKS.format(name, mode, victim))
+    (tmp_path / "changed").mkdir()
+    before = seen(tmp_path, tmp_path / "changed")
+    with pytest.raises(trees.Refused, match="makes or changes a link"):
+        trees.split(patch, source, tmp_path / "changed" / "tree", tmp_path / "changed" / "patch")
+    assert seen(tmp_path, tmp_path / "changed") == before
+
+
+def test_a_build_with_a_patch_that_makes_a_link_is_refused_in_one_line(stranger: Stranger) -> None:
     patch = stranger.home / "f.patch"
-    patch.write_text(LINKS.format(name, mode, stranger.victims / "program"))
+    patch.write_text(LINKS.format("net/ipv4/Makefile", "old mode 100644\nnew mode 120000",
+                                  stranger.victims / "program"))
     done = stranger.built("--source", stranger.source(), "--patch", patch)
     assert done.returncode == 2 and "makes or changes a link" in done.stderr, done.stderr
     assert "does not apply" in done.stderr.splitlines()[-1]
