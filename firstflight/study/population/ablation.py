@@ -16,7 +16,7 @@ from firstflight.findings.bar import Bar
 from firstflight.findings.claims import WITHIN_PERCENT, WITHIN_POINTS
 from firstflight.scenario import published
 from firstflight.workloads.fetch.figures.drawn_bars import (ByWindow, Paired, Responses, bars_of,
-                                                            pair_of, responses_of)
+                                                            pair_of, responses_by_part)
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.population import (BASELINE_WEIGHT, OF_TRIALS, WEIGHT,
                                                              Cause, Populations, steps)
@@ -73,12 +73,13 @@ def measured_steps(drawn: Populations, records: Sequence[Record]) -> list[Step]:
     if population is None:
         return []
     windows = population.initcwnd[0], population.initcwnd[-1]
-    own = responses_of(population.name, records)
+    by_part = responses_by_part(records)
+    own = by_part[population.name]
     so_far: Responses = {}
     made = []
     for cause, columns in steps(drawn.steps):
         name = f"{population.name}-{cause.name}"
-        so_far.update(responses_of(name, records))
+        so_far.update(by_part[name])
         responses = _responses(windows[-1], columns, own, so_far)
         paired = pair_of(name, responses, windows, METRIC)
         made.append(_step(cause, paired, responses, windows))

@@ -18,7 +18,7 @@ from firstflight.base.words import format_interval
 from firstflight.figures.compare import Row, difference, resampled_users
 from firstflight.findings.difference import Difference
 from firstflight.net.headers import MSS
-from firstflight.workloads.fetch.figures.drawn_bars import responses_of
+from firstflight.workloads.fetch.figures.drawn_bars import responses_by_part
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario.users import PART, UserSample
 
@@ -133,7 +133,8 @@ def measured(users: UserSample, records: Sequence[Record], part: str = PART) -> 
         return all(window in by_window and by_window[window].counts
                    and by_window[window].total_ms is not None for window in users.initcwnd)
 
-    by_user = {**responses_of(PART, records), **responses_of(part, records)}
+    by_part = responses_by_part(records)
+    by_user = {**by_part[PART], **by_part[part]}
     counted = {user: by_window for user, by_window in sorted(by_user.items())
                if counts(by_window)}
 

@@ -24,7 +24,7 @@ from firstflight.study.population.findings import population_findings
 from firstflight.workloads.fetch.scenario import reading
 from firstflight.workloads.fetch.figures import kinds
 from firstflight.workloads.fetch.figures.bar_figure import BarFigure, NoBars
-from firstflight.workloads.fetch.figures.drawn_bars import bar_figure, pair_of, responses_of
+from firstflight.workloads.fetch.figures.drawn_bars import bar_figure, pair_of, responses_by_part
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.scenario import rows
 from firstflight.workloads.fetch.scenario.population import percentile_of
@@ -153,13 +153,13 @@ def test_a_response_without_its_counterpart_is_excluded_and_counted(scenario: Sc
                  if record.trial.part == figure.sweep and record.trial.initcwnd == 3)
     spoiled = [replace(record, verdict="fail") if place == first else record
                for place, record in enumerate(records)]
-    panel = bar_figure(scenario.drawn, figure, responses_of(figure.sweep, spoiled))
+    panel = bar_figure(scenario.drawn, figure, responses_by_part(spoiled)[figure.sweep])
     count = 2 * 8 * 8 * 2  # records: two responses of each client, under two windows
     assert str(panel.excluded) == "1 record without its counterpart" and panel.n == count - 2
     with pytest.raises(NoBars, match="nothing of population 'other' was measured"):
-        pair_of("other", responses_of("other", records), (3, 10), "latency_ms")
+        pair_of("other", responses_by_part(records)["other"], (3, 10), "latency_ms")
     with pytest.raises(NoBars, match="counts under both windows, 3 and 11"):
-        pair_of(figure.sweep, responses_of(figure.sweep, records), (3, 11), "latency_ms")
+        pair_of(figure.sweep, responses_by_part(records)[figure.sweep], (3, 11), "latency_ms")
 
 
 @pytest.mark.parametrize("label", ["p0", "p100", "q50", "pfifty", "50", "p", "pp50", "p-1", "pnan"])

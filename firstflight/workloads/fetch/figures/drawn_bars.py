@@ -11,6 +11,7 @@ responses, since the responses of one client share its network.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -98,13 +99,13 @@ def quantity_of(by: str, trials: Sequence[Trial]) -> Numbers:
     return known[by]
 
 
-def responses_of(part: str, records: Iterable[Record]) -> Responses:
-    """The records of a population, by response and window."""
-    responses: Responses = {}
+def responses_by_part(records: Iterable[Record]) -> Mapping[str, Responses]:
+    """The records of each population, by response and window; {} of one without records."""
+    by_part: defaultdict[str, Responses] = defaultdict(dict)
     for record in records:
-        if record.trial.part == part:
-            responses.setdefault(record.trial.sample, {})[record.trial.initcwnd] = record
-    return responses
+        trial = record.trial
+        by_part[trial.part].setdefault(trial.sample, {})[trial.initcwnd] = record
+    return by_part
 
 
 def pair_of(part: str, responses: Responses, windows: Windows, metric: str) -> Paired:
@@ -145,12 +146,10 @@ def bar_figures(drawn: Populations, figures: Iterable[Figure],
                 records: Sequence[Record]) -> tuple[dict[str, BarFigure], dict[str, str]]:
     """Figures of bars by name, and by name why other figures have no bars."""
     made, missing = {}, {}
-    of_part: dict[str, Responses] = {}
+    by_part = responses_by_part(records)
     for figure in figures:
-        if figure.sweep not in of_part:
-            of_part[figure.sweep] = responses_of(figure.sweep, records)
         try:
-            made[figure.name] = bar_figure(drawn, figure, of_part[figure.sweep])
+            made[figure.name] = bar_figure(drawn, figure, by_part[figure.sweep])
         except NoBars as error:
             missing[figure.name] = str(error)
     return made, missing
