@@ -74,11 +74,12 @@ else
     ./install.sh --test "${with_pq[@]}" || { status=$?; is_enough || exit "$status"; }
 fi
 check shellcheck shellcheck ./*.sh benchmarks/outside/*.sh vtime/kernel/*.sh vtime/command/{sudo,cgroups,controller,modprobe,telnet,ovs-vsctl} docs/completion.bash .ci/run
-check pyflakes /usr/bin/python3 -m pyflakes ./*.py benchmarks docs firstflight paper tests vtime vtime/command/packetdrill
+# What needs no check again lies next to the kernels, and is keyed by file digests: a new clone checks what changed.
+cache=${XDG_CACHE_HOME:-$HOME/.cache}/first-flight
+check pyflakes /usr/bin/python3 -m tests.flakes "$cache/pyflakes" ./*.py benchmarks docs firstflight paper tests vtime vtime/command/packetdrill
 version=$(/usr/bin/python3 -m mypy --version)
 if [[ $version == "mypy $MYPY."* ]]; then
-    # The cache lies next to the kernels and is keyed by file digests: a new clone checks what changed.
-    check mypy /usr/bin/python3 -m mypy --cache-dir "${XDG_CACHE_HOME:-$HOME/.cache}/first-flight/mypy"
+    check mypy /usr/bin/python3 -m mypy --cache-dir "$cache/mypy"
 else
     echo "skipped mypy: the project is checked with mypy $MYPY, this is $version" >&2
 fi

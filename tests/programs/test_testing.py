@@ -1,4 +1,7 @@
-"""./test.sh runs tests without guests while it builds missing kernels, and ends with its status."""
+"""./test.sh runs tests without guests while it builds missing kernels, and ends with its status.
+
+What pyflakes found nothing in is not checked again.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from tests import flakes
 from tests.conftest import PROJECT
 from tests.programs.installing import stubs
 from tests.running import run_program
@@ -49,7 +53,7 @@ def _place(tmp_path: Path) -> Path:
         (place / "tests" / room / f"test_{room}.py").write_text(text)
     shutil.copy(PROJECT / "test.sh", place)
     stubs(place / "bin", nproc="echo 0", shellcheck=":")
-    for module in ("mypy", "pyflakes"):
+    for module in ("mypy", "tests/flakes"):
         (place / f"{module}.py").touch()
     return place
 
@@ -94,3 +98,19 @@ def test_programs_that_are_only_tried_may_be_missing_and_kernels_may_not(place: 
     for name in ("kernels", "fast"):
         (place / name).unlink()
     assert run_tests(place, NOT_BUILT, flag)[0] == 4
+
+
+def test_pyflakes_checks_what_has_changed_and_what_was_wrong(
+        tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    wrong, right, known = tmp_path / "wrong.py", tmp_path / "right.py", tmp_path / "cache" / "known"
+    wrong.write_text("import os\n")
+    right.write_text("import os\nos.getpid()\n")
+    for _ in range(2):
+        assert flakes.main([str(known), str(tmp_path)]) == 1
+        assert "wrong.py:1" in capsys.readouterr().out
+    assert len(known.read_text().split()) == 1
+    wrong.write_text("")
+    assert flakes.main([str(known), str(tmp_path)]) == 0
+    assert len(known.read_text().split()) == 2
+    right.write_text("import os\n")
+    assert flakes.main([str(known), str(tmp_path)]) == 1

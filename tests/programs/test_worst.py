@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 import sys
 import zlib
 from collections.abc import Callable
@@ -29,13 +30,18 @@ def filled(beginning: bytes, unit: bytes, end: bytes = b"") -> bytes:
 
 
 def keys(beginning: bytes, end: bytes) -> bytes:
-    return beginning + b",".join(b'"%x":0' % key for key in range(5 * MB)) + end
+    return beginning + b",".join(map(b'"%x":0'.__mod__, range(5 * MB))) + end
 
 
 def newlines() -> bytes:
-    """2^30 of them, compressed."""
-    deflater = zlib.compressobj(9, wbits=31)
-    return b"".join(deflater.compress(b"\n" * MB) for _ in range(1024)) + deflater.flush()
+    """2^30 of them, compressed: after a full flush the same bytes stand for the same content."""
+    deflater = zlib.compressobj(9, wbits=-15)
+    block = deflater.compress(b"\n" * MB) + deflater.flush(zlib.Z_FULL_FLUSH)
+    checksum = 0
+    for _ in range(1024):
+        checksum = zlib.crc32(b"\n" * MB, checksum)
+    return (b"\x1f\x8b\x08" + bytes(7) + block * 1024 + deflater.flush()
+            + struct.pack("<II", checksum, 1024 * MB))
 
 
 LISTS = b'{"a":[' + b"[]," * 600_000 + b"[]]},"
