@@ -30,7 +30,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 from firstflight.base import PROJECT, errors, files, reading
@@ -230,8 +230,12 @@ def pages(reports: Mapping[str, Report], index: Path, findings: Path) -> dict[Pa
     return made
 
 
+@cache
 def own_tolerances() -> str:
-    """Lines with the tolerances of the scenarios that have tolerances of their own."""
+    """Lines with the tolerances of the scenarios that have tolerances of their own.
+
+    The files of all scenarios are read for them, once.
+    """
     lines = []
     for name in scenario_file.names():
         with suppress(UsageError):  # main() reports what is wrong with a file

@@ -19,6 +19,7 @@ import re
 import types
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
+from functools import cache
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from firstflight.base.errors import UsageError
@@ -81,6 +82,12 @@ def keys_of(kind: type[object]) -> tuple[str, ...]:
     return tuple(keys)
 
 
+@cache
+def _hints_of(kind: type[object]) -> dict[str, Any]:
+    """The types of a class's fields. Python evaluates their text each time it is asked."""
+    return get_type_hints(kind)
+
+
 def read(kind: type[T], table: Mapping[str, object], where: str, **given: object) -> T:
     """Read a table as an instance of the dataclass.
 
@@ -88,7 +95,7 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
     `where`.
     """
     known_keys(table, keys_of(kind), where)
-    hints = get_type_hints(kind)
+    hints = _hints_of(kind)
     values = dict(given)
     for attribute in fields(kind):
         if attribute.name in values or _option(attribute, "absent"):

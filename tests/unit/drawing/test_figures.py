@@ -45,9 +45,15 @@ def test_every_chart_is_drawn_under_the_name_of_its_finding_and_a_dollar_stays_a
 
 
 @pytest.mark.parametrize("made", samples.CHARTS)
-def test_texts_of_every_chart_lie_inside_and_do_not_overlap(made: Callable[[str], Chart]) -> None:
+def test_texts_of_every_chart_lie_inside_apart_and_are_large_enough_on_a_phone(
+        made: Callable[[str], Chart]) -> None:
+    """On a screen 390 pixels wide, the size of every font is at least 6.5 pixels."""
     ((_, drawn),) = drawing.figures(report_of(Finding("sample", "", chart=made(""))))
     samples.check_fits(drawn)
+    pixels_a_point = 390 / drawn.get_size_inches()[0] / 72
+    sizes = {text.get_text(): text.get_fontsize() * pixels_a_point
+             for text in drawn.findobj(Text) if text.get_text() and text.get_visible()}
+    assert min(sizes.values()) >= 6.5, min(sizes, key=lambda text: sizes[text])
 
 
 LONG = "tcp_rmem=4096 131072 6291456 + tcp_sack=0"  # the name of a bucket
@@ -66,17 +72,6 @@ LONG = "tcp_rmem=4096 131072 6291456 + tcp_sack=0"  # the name of a bucket
 def test_long_labels_are_broken_and_do_not_overlap(chart: Chart) -> None:
     ((_, drawn),) = drawing.figures(report_of(Finding("sample", "", chart=chart)))
     samples.check_fits(drawn)
-
-
-@pytest.mark.parametrize("made", samples.CHARTS)
-def test_every_text_is_large_enough_on_a_phone(made: Callable[[str], Chart]) -> None:
-    """On a screen 390 pixels wide, the size of every font is at least 6.5 pixels."""
-    ((_, drawn),) = drawing.figures(report_of(Finding("sample", "", chart=made(""))))
-    drawn.draw_without_rendering()
-    pixels_a_point = 390 / drawn.get_size_inches()[0] / 72
-    sizes = {text.get_text(): text.get_fontsize() * pixels_a_point
-             for text in drawn.findobj(Text) if text.get_text() and text.get_visible()}
-    assert min(sizes.values()) >= 6.5, min(sizes, key=lambda text: sizes[text])
 
 
 def subclasses_of(parent: type[Chart]) -> Iterator[type[Chart]]:

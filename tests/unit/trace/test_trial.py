@@ -430,11 +430,13 @@ def test_a_schedule_comes_back_from_rows_and_batches_with_every_digit(requests: 
 
 def test_a_schedule_of_many_writes_is_read_back(tmp_path: Path) -> None:
     """Its field is longer than Python's limit for CSV, which other files keep."""
-    asked = changed(writes=tuple(Write(number / 1000, 5) for number in range(50_000)))
+    asked = changed(writes=tuple(Write(number / 1000, 5) for number in range(10_000)))
     columns, limit = columns_of(TraceRecord), csv.field_size_limit()
     with (tmp_path / "trials.csv").open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerows([columns, RowWriter(TraceRecord, columns).row(TraceRecord(asked, True))])
+        row = RowWriter(TraceRecord, columns).row(TraceRecord(asked, True))
+        assert max(len(str(field)) for field in row) > limit
+        writer.writerows([columns, row])
     (record,) = read_records(tmp_path / "trials.csv", TraceRecord)
     assert record.trial == asked and csv.field_size_limit() == limit
 
