@@ -95,7 +95,8 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
     `where`.
     """
     known_keys(table, keys_of(kind), where)
-    hints = _hints_of(kind)
+    of_any: Any = kind  # mypy takes no class of a type variable for hashable
+    hints = _hints_of(of_any)
     values = dict(given)
     for attribute in fields(kind):
         if attribute.name in values or _option(attribute, "absent"):
