@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from firstflight.net.segments import MS
 from firstflight.net.tc import TICK_NS, bits, ticks
@@ -52,8 +53,7 @@ class Clock:
         return (fires - START_JIFFIES) * MS - self.phase_ns
 
 
-@dataclass(frozen=True)
-class Sent:
+class Sent(NamedTuple):
     """A segment of data on its way."""
 
     payload: int  # bytes

@@ -11,6 +11,7 @@ SNAP_BYTES = 96  # a tap keeps so many of a packet: Ethernet, IPv4 and TCP with 
 _MAGIC_NS, _LINKTYPE_ETHERNET = 0xA1B23C4D, 1
 HEADER = struct.pack("<IHHiIII", _MAGIC_NS, 2, 4, 0, 0, SNAP_BYTES, _LINKTYPE_ETHERNET)
 RECORD = struct.Struct("<IIII")  # seconds, nanoseconds, bytes kept, bytes on the wire
+_RECORD_BYTES = RECORD.size
 
 
 def has_header(pcap: bytes) -> bool:
@@ -23,15 +24,15 @@ def frames(pcap: bytes) -> Iterator[tuple[int, bytes, int]]:
 
     pcap: with or without the file's header. Raises ValueError if it is cut or damaged.
     """
-    position = len(HEADER) if has_header(pcap) else 0
-    while position < len(pcap):
-        if position + RECORD.size > len(pcap):
+    position, end = len(HEADER) if has_header(pcap) else 0, len(pcap)
+    while position < end:
+        if position + _RECORD_BYTES > end:
             raise ValueError("ends within a packet's header")
         seconds, nanoseconds, stored_bytes, on_wire = RECORD.unpack_from(pcap, position)
-        position += RECORD.size
+        position += _RECORD_BYTES
         if stored_bytes > on_wire or stored_bytes > SNAP_BYTES or nanoseconds >= 1_000_000_000:
             raise ValueError(f"is damaged at byte {position}")
-        if position + stored_bytes > len(pcap):
+        if position + stored_bytes > end:
             raise ValueError("ends within a packet")
         if stored_bytes < ETHERNET_BYTES:
             raise ValueError(f"holds a broken packet: {stored_bytes} bytes")

@@ -11,8 +11,9 @@ and the first byte of data is 1.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple, Union
 
 from firstflight.base.errors import FirstFlightError
@@ -178,33 +179,36 @@ def capture_file(packets: bytes) -> bytes:
 
 def _packets(packets: Packets, side: str) -> list[RawSegment]:
     """The TCP segments of a capture. Raises CaptureError."""
-    segments = (_raw_segment(*frame) for frame in frames(packets, side))
-    return [segment for segment in segments if segment is not None]
+    return [segment for time_ns, frame, frame_bytes in frames(packets, side)
+            if (segment := _raw_segment(time_ns, frame, frame_bytes)) is not None]
 
 
-def frames(packets: Packets, side: str) -> Iterator[CapturedFrame]:
+def frames(packets: Packets, side: str) -> Sequence[CapturedFrame]:
     """The frames of a capture; frames that are parsed already are returned as they are.
 
     side: the capture's name in messages. Raises CaptureError.
     """
     if not isinstance(packets, bytes):
-        yield from packets
-        return
+        return packets
     try:
-        yield from pcap.frames(packets)
+        return list(pcap.frames(packets))
     except ValueError as error:
         raise CaptureError(f"{side} capture {error}") from error
 
 
 def frames_of(client_pcap: bytes, server_pcap: bytes
-              ) -> tuple[list[CapturedFrame], list[CapturedFrame]]:
+              ) -> tuple[Sequence[CapturedFrame], Sequence[CapturedFrame]]:
     """The frames of a trial's two captures, parsed once for all readers. Raises CaptureError."""
-    return list(frames(client_pcap, "client")), list(frames(server_pcap, "server"))
+    return frames(client_pcap, "client"), frames(server_pcap, "server")
+
+
+# A packet that arrives is in both captures of its trial, and is parsed once.
+_headers = lru_cache(maxsize=4096)(headers.headers)
 
 
 def _raw_segment(time_ns: int, frame: bytes, frame_bytes: int) -> RawSegment | None:
     """The TCP segment in a frame; None if it is not to or from a port of SERVER_PORTS."""
-    parsed = headers.headers(frame, frame_bytes)
+    parsed = _headers(frame, frame_bytes)
     if parsed is None or parsed.protocol != TCP:
         return None
     to_client = parsed.from_port in SERVER_PORTS

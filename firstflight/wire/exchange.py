@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from heapq import heappop, heappush
 
@@ -246,16 +246,18 @@ def _has_sack(syns: tuple[Segment, ...], syn_acks: tuple[Segment, ...]) -> bool:
 def _summarise(connection: Connection, response_bytes: int) -> Exchange:
     """The exchange of a connection. response_bytes: as for read_exchange."""
     at_client, at_server = connection.at_client, connection.at_server
-    syns = tuple(s for s in at_client if not s.to_client and s.flags & SYN)
-    syn_acks = tuple(s for s in at_server if s.to_client and s.flags & SYN)
+    by_client = [s for s in at_client if not s.to_client]
+    by_server = [s for s in at_server if s.to_client]
+    syns = tuple(s for s in by_client if s.flags & SYN)
+    syn_acks = tuple(s for s in by_server if s.flags & SYN)
 
     probes = _probes(at_server)
     flight, flight_end_ns = _first_flight(at_server, probes, _has_sack(syns, syn_acks))
     arrivals = _busy_arrivals(flight, at_client)
-    retransmitted = _retransmitted(s for s in at_server if s.to_client)
+    retransmitted = _retransmitted(by_server)
 
     start_ns = acknowledged_ns = None
-    end = max((s.end for s in at_server if s.to_client and s.payload_bytes), default=0)
+    end = max((s.end for s in by_server if s.payload_bytes), default=0)
     if end:
         start = end - response_bytes if response_bytes else 1
         start_ns, acknowledged_ns = response_times(at_server, start, end)
@@ -267,9 +269,9 @@ def _summarise(connection: Connection, response_bytes: int) -> Exchange:
         bandwidth_kbps=_bandwidth_kbps(arrivals, at_client), probes=probes,
         retransmissions=tuple(s for s in retransmitted if s.payload_bytes),
         fin_retransmissions=tuple(s for s in retransmitted if not s.payload_bytes),
-        client_retransmissions=_retransmitted(s for s in at_client if not s.to_client),
-        lost_to_client=_lost((s for s in at_server if s.to_client), at_client),
-        lost_to_server=_lost((s for s in at_client if not s.to_client), at_server),
+        client_retransmissions=_retransmitted(by_client),
+        lost_to_client=_lost(by_server, [s for s in at_client if s.to_client]),
+        lost_to_server=_lost(by_client, [s for s in at_server if not s.to_client]),
         response_start_ns=start_ns, response_acknowledged_ns=acknowledged_ns)
 
 
@@ -277,9 +279,7 @@ def _handshake_ms(at_client: tuple[Segment, ...]) -> float | None:
     """From the first SYN to the first SYN-ACK at the client; None without both."""
     sent = next((s.time_ns for s in at_client if not s.to_client and s.flags & SYN), None)
     answered = next((s.time_ns for s in at_client if s.to_client and s.flags & SYN), None)
-    if sent is None or answered is None:
-        return None
-    return (answered - sent) / 1e6
+    return None if sent is None or answered is None else (answered - sent) / 1e6
 
 
 def _probes(at_server: tuple[Segment, ...]) -> tuple[Segment, ...]:
@@ -400,9 +400,9 @@ def _retransmitted(sent: Iterable[Segment]) -> tuple[Segment, ...]:
     return tuple(retransmitted)
 
 
-def _lost(sent: Iterator[Segment], at_other_side: tuple[Segment, ...]) -> tuple[Segment, ...]:
-    """The sent segments that the other side's capture lacks."""
-    arrived = Counter(_key(segment) for segment in at_other_side)
+def _lost(sent: Sequence[Segment], received: Sequence[Segment]) -> tuple[Segment, ...]:
+    """The sent segments that the other side has not received."""
+    arrived = Counter([_key(segment) for segment in received])
     lost = []
     for segment in sent:
         key = _key(segment)

@@ -137,7 +137,8 @@ def delivery_of(sent: Sequence[Frame], came: Sequence[Frame], link: Link, late_n
 
 def _frames(pcap: Packets, side: str) -> list[Frame]:
     """The packets of a capture. Raises CaptureError."""
-    return [Frame(*frame, number) for number, frame in enumerate(frames(pcap, side), start=1)]
+    return [Frame(time_ns, head, wire_bytes, number)
+            for number, (time_ns, head, wire_bytes) in enumerate(frames(pcap, side), start=1)]
 
 
 def _direction(at_sender: Sequence[Frame], at_receiver: Sequence[Frame], client: bytes,
@@ -146,10 +147,9 @@ def _direction(at_sender: Sequence[Frame], at_receiver: Sequence[Frame], client:
 
     at_sender, at_receiver: all frames there, in both directions. client: its MAC address.
     """
-    def is_of_direction(frame: Frame) -> bool:
-        return (frame.head[_SENDER] != client) == to_client
-
-    return list(filter(is_of_direction, at_sender)), list(filter(is_of_direction, at_receiver))
+    sent = [frame for frame in at_sender if (frame.head[_SENDER] != client) == to_client]
+    came = [frame for frame in at_receiver if (frame.head[_SENDER] != client) == to_client]
+    return sent, came
 
 
 def _delivery(sent: list[Frame], came: list[Frame], link: Link, table: Sequence[int],
@@ -307,10 +307,7 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
     queue.
     """
     bottleneck = shaper(link)
-    places: dict[bytes, list[int]] = {}  # of equal packets, the last one first
-    for _, place in reversed(through):
-        places.setdefault(sent[place].head, []).append(place)
-
+    later_equals = _later_equals(sent, [place for _, place in through])
     leaving: deque[int] = deque()  # when each packet in the queue leaves it
     for index, (reaches, place) in enumerate(through):
         frame, came_ns = sent[place], arrived[place]
@@ -319,11 +316,9 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
         while leaving and leaving[0] < enters - TOLERANCE_NS:
             leaving.popleft()
 
-        later_equals = places[frame.head]
-        later_equals.pop()  # this packet
-        if came_ns is None and later_equals and len(leaving) < link.queue_packets:
+        if came_ns is None and place in later_equals and len(leaving) < link.queue_packets:
             due_ns = bottleneck.due(reaches, frame.wire_bytes)
-            for later in later_equals:
+            for later in later_equals[place]:
                 later_ns = arrived[later]
                 if later_ns is not None and -TOLERANCE_NS <= later_ns - due_ns <= delivery.late_ns:
                     came_ns, arrived[later] = later_ns, None
@@ -343,14 +338,27 @@ def _judge_drop_tail(delivery: Delivery, link: Link, sent: Sequence[Frame],
                            f" {link.queue_packets} packets")
             continue
 
-        # Packets that leave at about the same time may be gone already.
-        leave_now = sum(1 for _ in takewhile(lambda time: time <= enters + TOLERANCE_NS, leaving))
-        if len(leaving) - leave_now >= link.queue_packets:
-            delivery.note_deviation(frame, f"arrived though the queue held {len(leaving)} of"
-                                           f" {link.queue_packets} packets")
+        if len(leaving) >= link.queue_packets:
+            # Packets that leave at about the same time may be gone already.
+            at_once = takewhile(lambda time: time <= enters + TOLERANCE_NS, leaving)
+            if len(leaving) - len(list(at_once)) >= link.queue_packets:
+                delivery.note_deviation(frame, f"arrived though the queue held {len(leaving)} of"
+                                               f" {link.queue_packets} packets")
         delivery.compare(frame, came_ns, bottleneck.due(reaches, frame.wire_bytes))
         bottleneck.take(reaches, frame.wire_bytes, came_ns)
         leaving.append(came_ns)
+
+
+def _later_equals(sent: Sequence[Frame], places: Sequence[int]) -> dict[int, list[int]]:
+    """The places of later packets that are equal to a packet byte by byte, the last one first.
+
+    They are by the place of that packet, for packets of which there are several.
+    """
+    by_head: dict[bytes, list[int]] = {}
+    for place in places:
+        by_head.setdefault(sent[place].head, []).append(place)
+    return {place: equal[:index:-1] for equal in by_head.values() if len(equal) > 1
+            for index, place in enumerate(equal)}
 
 
 def _count_just_after(through: Sequence[tuple[int, int]], index: int,

@@ -231,7 +231,7 @@ def _compare_handshakes(evidence: BrowsedEvidence) -> Iterator[Comparison]:
             continue
         has_session = True
         for comparison in tls.compare_flight(trial, connection.flight_bytes, None):
-            yield replace(comparison, name=name)
+            yield comparison._replace(name=name)
 
 
 def _in_order_of_handshakes(evidence: BrowsedEvidence) -> list[tuple[int, ConnectionTimes]]:

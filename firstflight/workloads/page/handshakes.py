@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from firstflight.base.comparison import Comparison
 from firstflight.judge import tls
@@ -29,7 +28,7 @@ def compare_handshakes(evidence: PageEvidence) -> Iterator[Comparison]:
         elif trial.is_secure:
             comparisons += tls.compare_flight(trial, connection.flight_bytes, report.get("tls"))
         for comparison in comparisons:
-            yield replace(comparison, name=f"TLS of connection {number}")
+            yield comparison._replace(name=f"TLS of connection {number}")
     yield from _compare_certificates(evidence)
 
 
