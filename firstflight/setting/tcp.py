@@ -75,6 +75,8 @@ class TcpParameters:
     @property
     def server_window(self) -> int:
         """The initial window of the server's route, in segments."""
+        if not self.acts_as:
+            return self.initcwnd
         pairs = (pair.split("=") for pair in self.acts_as.split(",") if pair)
         effective = {int(requested): int(acting) for requested, acting in pairs}
         return effective.get(self.initcwnd, self.initcwnd)

@@ -34,12 +34,21 @@ def sysctls_of(job: Job, from_scenario: Container[str]
 
 def urls_of(job: Job) -> list[str]:
     """The URLs that the client of a trial on the star fetches, in order."""
-    scheme = "https" if "tls" in job else "http"
-    host = job.get("own", {}).get("name") or SERVER_IP
+    origin = origin_of("tls" in job, is_other="server" in job,
+                       name=job.get("own", {}).get("name", ""))
+    return [f"{origin}{path}" for path in job["paths"]]
+
+
+def origin_of(is_secure: bool, is_other: bool, name: str) -> str:
+    """What a URL of the server has before its path.
+
+    is_other: whether the server is another one than server.py. name: in its certificate; "" for the
+    address.
+    """
     port = ""
-    if "server" in job:
-        port = f":{OTHER_SECURE_PORT if 'tls' in job else OTHER_PORT}"
-    return [f"{scheme}://{host}{port}{path}" for path in job["paths"]]
+    if is_other:
+        port = f":{OTHER_SECURE_PORT if is_secure else OTHER_PORT}"
+    return f"{'https' if is_secure else 'http'}://{name or SERVER_IP}{port}"
 
 
 def curves_of(job: Job) -> str:

@@ -132,7 +132,7 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
         """The trial as the job that a worker reads."""
         job = self.job_over("fetch", self.id, self.deadline_s)
         job["client"] = self.client
-        job["paths"] = self._paths()
+        job["paths"] = self.paths
         if self.request_bytes:
             job["request_bytes"] = self.request_bytes
             options = job.setdefault("options", {})
@@ -153,7 +153,8 @@ class Trial(Setting, ResponseParameters, DrawnParameters):
         return math.ceil(2 + 10 * self.rtt_ms / 1000
                          + 2 * self.chain_bytes * 8 / (self.bandwidth_kbps * 1000))
 
-    def _paths(self) -> list[str]:
+    @property
+    def paths(self) -> list[str]:
         """The paths to fetch, in order. The last fetch is the measured one.
 
         Before a resumed session, another connection fetches one byte.

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 from firstflight.base.comparison import Comparison
 from firstflight.base.words import format_lossless
@@ -136,22 +137,30 @@ class Evidence(Observed):
         writes = tuple(self.report["tls"]["response"]) if secure is not None else ()
         requested = transfer_of(trial, self.sysctls, header_bytes, request_bytes=request_bytes,
                                 secure=secure, writes=writes)
-        if trial.before:
-            digits = more_digits(trial)
-            earlier_request = request_bytes + digits
-            if trial.gap_ms:  # earlier requests do not ask for two writes
-                gap_ms = format_lossless(trial.gap_ms)
-                earlier_request -= len(f"?burst={trial.burst_bytes}&gap_ms={gap_ms}")
-            requested = replace(requested,
-                                earlier_bytes=trial.before[0] + header_bytes + digits,
-                                earlier_request_bytes=earlier_request,
-                                earlier_writes=upload_writes(earlier_request, trial.request_bytes),
-                                earlier_count=len(trial.before))
-
-        requested = replace(requested, mss=self.mss)
+        observed: dict[str, Any] = {"mss": self.mss}
         # The SYN shows the window scale; without the option windows are not scaled (RFC 7323, 2.2).
-        syns = self.exchange.syns if self.exchange is not None else ()
-        return replace(requested, window_scale=syns[0].scale) if syns else requested
+        if self.exchange is not None and self.exchange.syns:
+            observed["window_scale"] = self.exchange.syns[0].scale
+        return replace(requested, **observed, **self._earlier(header_bytes, request_bytes))
+
+    def _earlier(self, header_bytes: int, request_bytes: int) -> dict[str, Any]:
+        """The fields of Transfer for earlier responses; {} where there are none.
+
+        header_bytes, request_bytes: of the measured response and its request.
+        """
+        trial = self.trial
+        if not trial.before:
+            return {}
+
+        digits = more_digits(trial)
+        earlier_request = request_bytes + digits
+        if trial.gap_ms:  # earlier requests do not ask for two writes
+            gap_ms = format_lossless(trial.gap_ms)
+            earlier_request -= len(f"?burst={trial.burst_bytes}&gap_ms={gap_ms}")
+        return {"earlier_bytes": trial.before[0] + header_bytes + digits,
+                "earlier_request_bytes": earlier_request,
+                "earlier_writes": upload_writes(earlier_request, trial.request_bytes),
+                "earlier_count": len(trial.before)}
 
     @cached_property
     def prediction(self) -> Prediction:

@@ -108,7 +108,7 @@ class Observed:
     tick_ns: int = 0
     known_kernel: bool = True  # whether its kernel's source is unchanged
 
-    @property
+    @cached_property
     def mss(self) -> int:
         """The payload of a full segment, bytes: more than requested without time stamps."""
         return mss_of(self.trial, self.sysctls, self.sysctls)
@@ -171,7 +171,8 @@ class Observed:
             last_ns = first_ns + round(total_ms * MS)
 
         # The client's clock has microseconds. The packet that stops the clock counts.
-        busy_ms = sum(segment.frame_bytes * 8 / self.trial.down_kbps for segment in arrived
+        down_kbps = self.trial.down_kbps
+        busy_ms = sum(segment.frame_bytes * 8 / down_kbps for segment in arrived
                       if first_ns < segment.time_ns <= last_ns + INSTANT_NS)
         if self.trial.request_bytes:
             uploaded = (segment for segment in self.wire.at_server
@@ -393,8 +394,8 @@ class Observed:
         ways = []
         for way, lost in (("to client", self.wire.lost_to_client),
                           ("to server", self.wire.lost_to_server)):
-            kinds = Counter(packet.kind for packet in lost)
-            if kinds:
+            if lost:
+                kinds = Counter(packet.kind for packet in lost)
                 counted = ", ".join(f"{count} {kind}" for kind, count in kinds.items())
                 ways.append(f"{way}: {counted}")
         return "; ".join(ways)

@@ -7,7 +7,7 @@ file.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from firstflight.base.quantity import Quantity
@@ -204,15 +204,16 @@ def quantity(name: str) -> Quantity:
     return METRICS.get(name) or quantities.quantity(name)
 
 
-def record_of(evidence: Evidence) -> Record:
-    """The record of a transfer that succeeded, without a verdict.
+def record_of(evidence: Evidence, error: str, measured_at: str) -> Record:
+    """The record of a transfer, without a verdict.
 
-    It has what the client, the server, the packets and the model say.
+    It has what the client, the server, the packets and the model say. error: why the transfer
+    failed; "" where it succeeded.
     """
     fetch, report, early = evidence.fetch, evidence.report, evidence.early
     total_ms = fetch.get("total_ms")
-    reported = Record(
-        evidence.trial, True,
+    return Record(
+        evidence.trial, not error, error, measured_at=measured_at,
         connect_ms=fetch.get("connect_ms"),
         first_byte_ms=fetch.get("first_byte_ms"),
         total_ms=total_ms,
@@ -233,17 +234,18 @@ def record_of(evidence: Evidence) -> Record:
         model_first_byte_ms=evidence.model_first_byte_ms,
         accepted_early_bytes=evidence.accepted_early_bytes,
         request_round_trips=early.round_trips if early else None,
-        request_segments=early.segments if early else None)
-    return reported if evidence.exchange is None else _with_packets(reported, evidence)
+        request_segments=early.segments if early else None,
+        **_of_packets(evidence))
 
 
-def _with_packets(reported: Record, evidence: Evidence) -> Record:
-    """The record with the columns that follow from the packets."""
+def _of_packets(evidence: Evidence) -> dict[str, Any]:
+    """The columns that follow from the packets; {} where these cannot be read."""
     from firstflight.workloads.fetch.record.limits import limit_of, offered_to, segments_of
+    if evidence.exchange is None:
+        return {}
     wire = evidence.wire
     windows = offered_to(evidence)
-    return replace(
-        reported,
+    return dict(
         wire_latency_ms=wire.latency_ms,
         seen_first_flight=evidence.first_flight,
         limited_by=limit_of(evidence),

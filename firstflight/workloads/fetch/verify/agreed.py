@@ -52,8 +52,8 @@ def has_window(evidence: Evidence) -> bool:
 def _compare_receive_window(evidence: Evidence) -> Iterable[Comparison]:
     """Compare the largest receive window that was offered with a requested one that stays."""
     trial = evidence.trial
-    offered = offered_to(evidence)
-    if trial.most_window_bytes and offered is not None:
+    offered = offered_to(evidence) if trial.most_window_bytes else None
+    if offered is not None:
         unit = evidence.transfer.window_unit
         most = trial.most_window_bytes + MOST_BEYOND_FIXED * trial.mss + unit
         yield Comparison(offered.most_bytes < most, f"{offered.most_bytes} bytes offered",

@@ -9,9 +9,9 @@ from firstflight.base.comparison import Comparison
 from firstflight.judge import requests
 from firstflight.judge.checklist import Judging
 from firstflight.judge.requests import CLOSE_NOTIFY_BYTES, compare_length, request_bytes
-from firstflight.setting.server import HTTP_1, OWN
+from firstflight.setting.server import BUILTIN, HTTP_1, OWN
 from firstflight.testbed.hosts.tls_records import RECORD_OVERHEAD_BYTES
-from firstflight.testbed.network.commands import urls_of
+from firstflight.testbed.network.commands import origin_of
 from firstflight.workloads.fetch.record.evidence import Evidence
 from firstflight.workloads.fetch.record.record import Record
 from firstflight.workloads.fetch.trial import Trial
@@ -34,7 +34,9 @@ def compare_requests(evidence: Evidence) -> Iterable[Comparison]:
     trial = evidence.trial
     if not _is_known(trial):
         return
-    urls = urls_of(trial.job())
+    name = trial.own.name if trial.own else ""
+    origin = origin_of(trial.is_secure, is_other=trial.server != BUILTIN, name=name)
+    urls = [f"{origin}{path}" for path in trial.paths]
     closes = not trial.before
     if evidence.has_report:
         expected = request_bytes(urls[-1], trial.client, closes, trial.request_bytes)

@@ -93,8 +93,7 @@ def judge_fetch(trial: Trial, observation: Observation, client_pcap: bytes, serv
         except CaptureError as error:
             failed.append(checks.Failure(CAPTURE, f"{CAPTURE}: {error}"))
 
-    record = replace(record_of(evidence), ok=not (failure or broken),
-                     error=failure or checks.reasons(broken), measured_at=started_at(observation))
+    record = record_of(evidence, failure or checks.reasons(broken), started_at(observation))
     if failure:
         return record
     return checks.give_verdict(record, failed or checks.failures(ON_THE_WIRE, evidence))
