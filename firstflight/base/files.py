@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import errno
 import os
-import secrets
 import stat
 import subprocess
 import sys
@@ -245,6 +244,7 @@ def _write(path: Path, folder: int, data: bytes) -> None:
 @contextmanager
 def _renamed(name: str, folder: int) -> Iterator[str]:
     """Give a temporary name for a file or link, and rename that to `name`. Raises OSError."""
+    import secrets  # not for guests, which import this module, too
     aside = f".first-flight-{secrets.token_hex(8)}"
     try:
         yield aside

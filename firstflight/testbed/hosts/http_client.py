@@ -45,7 +45,6 @@ import os
 import select
 import subprocess
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -436,6 +435,7 @@ def answer_requests() -> int:
     if len(sys.argv) > 1 or sys.stdin.isatty():
         return refuse()
 
+    import tempfile  # not for the worker, which fetches by libcurl itself
     has_read = False
     run: Run = run_program
     with tempfile.TemporaryDirectory(prefix="first-flight-") as folder:

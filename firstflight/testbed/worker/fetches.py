@@ -6,8 +6,9 @@ import os
 import resource
 import time
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from pathlib import Path
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from firstflight.net import link
 from firstflight.testbed.bench import TOOL_DEADLINE_S, LineProcess, WorkerError
@@ -20,11 +21,12 @@ from firstflight.testbed.network.netlink import Network
 from firstflight.testbed.network.links import SERVER_IP, RouteOptions
 from firstflight.testbed.network.shaping import dropped_between
 from firstflight.testbed.network.topology import Star
-from firstflight.testbed.servers.external import Chains, ExternalServers
-from firstflight.testbed.servers.program import Watch
 from firstflight.testbed.restart import SEED_FILE
 from firstflight.testbed.worker.tap import Capture, Tap
-from firstflight.testbed.worker.tls_streams import TlsStreams
+
+if TYPE_CHECKING:  # only trials with TLS, or with another server than server.py, need them
+    from firstflight.testbed.servers.external import Chains, ExternalServers
+    from firstflight.testbed.servers.program import Watch
 
 # For packets after the last byte: FINs and ACKs, even the answer to a late SYN.
 DRAIN_DEADLINE_S = 300.0
@@ -60,7 +62,6 @@ class FetchBench:
         self.server = LineProcess.python(
             self.star.server, project, "firstflight.testbed.hosts.http_server",
             "--address", SERVER_IP, "--secure-port", str(SECURE_PORT))
-        self.chains = Chains(folder, self.server, SERVER_IP)
         # Started before any trial. Where it started with the first trial that needed it, a trace
         # with BBR differed by 0.5 µs from run to run on a busy machine.
         self.client = LineProcess.python(
@@ -89,6 +90,12 @@ class FetchBench:
         self.trusted: Path | None = None  # the root of the server's chain, None without TLS
         self.watch: Watch | None = None  # of the external server, None for server.py
         self.log: dict[str, str] = {}  # of that server, to be kept with the trial
+
+    @cached_property
+    def chains(self) -> Chains:
+        """The certificate chains of server.py."""
+        from firstflight.testbed.servers.external import Chains
+        return Chains(self.folder, self.server, SERVER_IP)
 
     def prepare(self, trial: Job) -> None:
         may_reconnect = bool(trial.get("tls", {}).get("apart_s")) or "own" in trial
@@ -142,6 +149,7 @@ class FetchBench:
 
         Raises Lacking, WorkerError.
         """
+        from firstflight.testbed.servers.external import ExternalServers
         if self.external is None:
             self.external = ExternalServers(self.star.server, self.folder, self.chains)
         try:
@@ -173,7 +181,10 @@ class FetchBench:
         observation["drops"] = dropped_between(before, self.star.dropped)
 
     def add_recorded(self, observation: Observation) -> None:
-        streams = TlsStreams() if self.is_secure else None
+        streams = None
+        if self.is_secure:
+            from firstflight.testbed.worker.tls_streams import TlsStreams
+            streams = TlsStreams()
         client, server = self.taps["client"], self.taps["server"]
         observation["captures"] = {
             "client": self.captures["client"].add([client]),

@@ -9,6 +9,7 @@ import socket
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from firstflight.base.files import write_all
 from firstflight.net import bpf
@@ -16,7 +17,9 @@ from firstflight.net.headers import ETHERNET_BYTES
 from firstflight.net.pcap import HEADER, RECORD, SNAP_BYTES
 from firstflight.testbed.messages import CapturePlace
 from firstflight.testbed.network.netlink import network_of
-from firstflight.testbed.worker.tls_streams import TlsStreams
+
+if TYPE_CHECKING:  # only trials with TLS need it
+    from firstflight.testbed.worker.tls_streams import TlsStreams
 
 # An unread packet takes some two kilobytes of kernel memory: this is enough for a transfer of some
 # 30,000 segments.
