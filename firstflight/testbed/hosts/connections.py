@@ -43,6 +43,7 @@ class ServedConnection:
     body: RequestBody | None = None  # of a request whose head was received
     sent_bytes: int = 0
     responses: int = 0
+    nagle: bool = False  # whether it has Nagle's algorithm, which is off when it is accepted
     unacknowledged: list[Response] = field(default_factory=list)
     sending: Sending | None = None
     behind: deque[Sending] = field(default_factory=deque)  # to be sent after `sending`
@@ -53,7 +54,9 @@ class ServedConnection:
 
     def set_up(self, spec: PathSpec) -> None:
         """Set the options of the socket that a request asks for."""
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not spec.nagle)
+        if spec.nagle != self.nagle:
+            self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, not spec.nagle)
+            self.nagle = spec.nagle
         if spec.send_buffer_bytes:
             self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, spec.send_buffer_bytes)
         if spec.trace_ms and self.trace is None:
