@@ -155,8 +155,8 @@ def _of_few_colours(image: PngImage, colours: int) -> PngImage:
 
     Three quarters of the colours are among the most frequent ones of the image, which distinguish
     series. They do not change. Only one of several similar colours is among them, since the greys
-    at the edges of letters are more frequent than a thin line. PIL chooses the remaining quarter, for
-    which each colour counts once: to count pixels takes ten times as long. Every other colour
+    at the edges of letters are more frequent than a thin line. PIL chooses the remaining quarter.
+    For it each colour counts once, as counting pixels takes ten times as long. Every other colour
     becomes the nearest of these.
     """
     from PIL import Image

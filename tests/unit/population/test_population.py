@@ -162,6 +162,15 @@ def test_a_response_without_its_counterpart_is_excluded_and_counted(scenario: Sc
         pair_of(figure.sweep, responses_by_part(records)[figure.sweep], (3, 11), "latency_ms")
 
 
+def test_a_figure_of_slow_clients_is_missing_where_none_was_measured(
+        scenario: Scenario, records: list[Record]) -> None:
+    slow = next(figure for figure in scenario.figures if figure.bandwidth_at_most_kbps)
+    fast = [record for record in records
+            if record.trial.key_bandwidth_kbps > slow.bandwidth_at_most_kbps]
+    _, missing = kinds.bar_figures(scenario, fast)
+    assert missing[slow.name] == "no response is of a client with at most 56 kbit/s"
+
+
 @pytest.mark.parametrize("label", ["p0", "p100", "q50", "pfifty", "50", "p", "pp50", "p-1", "pnan"])
 def test_a_label_that_is_no_percentile_is_refused(label: str) -> None:
     assert percentile_of("mean") is None and percentile_of("p50") == 0.5

@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 import numpy
 
+from firstflight.base.words import plain
 from firstflight.figures.compare import Row, Rows, resampled_clients, resampled_quantiles
 from firstflight.findings.bar import Bar
 from firstflight.findings.claims import Published
@@ -180,6 +181,9 @@ def bar_figure(drawn: Populations, figure: Figure, responses: Responses) -> BarF
     if figure.bandwidth_at_most_kbps:
         bandwidths_kbps = quantity_of("bandwidth_kbps", paired.trials)
         paired = paired.only(bandwidths_kbps <= figure.bandwidth_at_most_kbps)
+        if not paired.trials:
+            raise NoBars("no response is of a client with at most"
+                         f" {plain(figure.bandwidth_at_most_kbps)} kbit/s")
     bars = percentile_bars(paired, pair, published_bars(figure))
     # All percentiles have the same records, which count once.
     return BarFigure(figure, tuple(bars), client, congestion_control,
