@@ -38,7 +38,7 @@ pytestmark = pytest.mark.skipif(find_spec("distributed") is None,
 MANY = ("--name", "many", "--rtt", "20,100,500", "--bw", "1000,5000", "--loss", "0%,2%",
         "--size", "20000", "--iw", "3,10", "--repeat", "1", "--no-reasons")
 PAGES = ("--name", "pages", "--objects", "6", "--size", "6kB", "--rtt", "40", "--bw", "5M", "--iw",
-         "3,10", "--connections", "1,2", "--loss", "0%,3%", "--repeat", "2", "--seed", "4",
+         "3,10", "--connections", "1,2", "--loss", "0%,3%", "--repeat", "1", "--seed", "4",
          "--chain", "4kB", "--signature", "ecdsa")
 # A small scenario of each other kind, and what is measured of it.
 OF_EACH_KIND = {
@@ -176,7 +176,10 @@ def test_interrupted_and_killed_batches_change_no_row_of_a_clusters_run(
 @pytest.mark.skipif(not PROGRAM.exists(), reason="./install.sh --with-browser")
 def test_a_cluster_resumes_pages_in_a_browser(machines: Machines, results: Path, kernel: Path,
                                               tmp_path: Path) -> None:
-    """Two guests of one machine have begun the run. Only that machine has the site in its store."""
+    """One guest has begun the run. Only its machine has the site in its store.
+
+    A browser's start takes a guest more time than all pages, so each part has one guest.
+    """
     folder = tmp_path / "mine"
     folder.mkdir()
     (folder / "index.html").write_text("<!doctype html><p>x</p>" + "".join(
@@ -190,21 +193,21 @@ def test_a_cluster_resumes_pages_in_a_browser(machines: Machines, results: Path,
             (own / entry.name).symlink_to(entry)
     environment = {**machines.environment, "XDG_CACHE_HOME": str(own.parent)}
     found = {}
-    for home, flags in ((results, ("--jobs", "2")),
+    for home, flags in ((results, ("--jobs", "1")),
                         (tmp_path / "resumed" / "results", ("--cluster", machines.address))):
         if home != results:
             shutil.copytree(results, home, symlinks=True)
-            keep_the_first(home / "site", 2)
+            keep_the_first(home / "site", 1)
         done = run_program(command(home, *flags, "--no-figures", "--name", "site", "--page", folder,
-                                   "--client", "chromium", "--rtt", "20,50", "--bw", "5M", "--iw",
+                                   "--client", "chromium", "--rtt", "20", "--bw", "5M", "--iw",
                                    "3,10", "--repeat", "1"), env=environment)
         assert done.returncode == 0, done.stderr
         found[home] = rows(home, "site")
     measured, resumed = found.values()
-    assert [row["verdict"] for row in measured] == ["pass"] * 4 == [
+    assert [row["verdict"] for row in measured] == ["pass"] * 2 == [
         row["verdict"] for row in resumed]
     assert [row["measured_at"] == before["measured_at"]
-            for row, before in zip(resumed, measured)] == [True] * 2 + [False] * 2
+            for row, before in zip(resumed, measured)] == [True, False]
     for row, before in zip(resumed, measured):
         assert float(row["page_ms"]) == pytest.approx(float(before["page_ms"]), abs=NEAR_MS)
         assert (row["requests"], row["site"]) == ("7", before["site"])
@@ -221,25 +224,25 @@ def test_a_cluster_resumes_pages_that_one_guest_began(machines: Machines, result
                                                       kernel: Path) -> None:
     """They are pages over TLS with losses, on one and on two connections.
 
-    The cluster measures all but the first five again.
+    The cluster measures all but the first three again.
     """
     resumed_in = results.parent / "resumed" / "results"
     for home, flags in ((results, ("--jobs", "1")),
                         (resumed_in, ("--cluster", machines.address))):
         if home == resumed_in:
             shutil.copytree(results, resumed_in, symlinks=True)
-            keep_the_first(resumed_in / "pages", 5)
+            keep_the_first(resumed_in / "pages", 3)
         done = run_program(command(home, *flags, "--no-figures", *PAGES),
                            env=machines.environment)
         assert done.returncode == 0, done.stderr
     expected, resumed = (rows(home, "pages") for home in (results, resumed_in))
-    assert len(expected) == 16 and all(row["verdict"] == "pass" for row in expected)
-    assert any(int(row["retransmissions"]) for row in expected[5:])
+    assert len(expected) == 8 and all(row["verdict"] == "pass" for row in expected)
+    assert any(int(row["retransmissions"]) for row in expected[3:])
     check_same(resumed, expected)
     assert [row["measured_at"] == before["measured_at"]
-            for row, before in zip(resumed, expected)] == [True] * 5 + [False] * 11
+            for row, before in zip(resumed, expected)] == [True] * 3 + [False] * 5
     of_alone, of_resumed = (objects_of_pages(home) for home in (results, resumed_in))
-    assert len(of_alone) == 16 and of_alone.keys() == of_resumed.keys()
+    assert len(of_alone) == 8 and of_alone.keys() == of_resumed.keys()
     for page, times in of_alone.items():
         for one, other in zip(of_resumed[page], times, strict=True):
             assert one[:4] == other[:4]
