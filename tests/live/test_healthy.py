@@ -15,6 +15,8 @@ from tests.live.test_captures import FUNCTIONS
 from tests.live.test_mistakes import Mistake, script_of
 
 pytestmark = needs_commands
+# With less than 20 ms between its packets, ping spins for seconds while it waits for an answer that
+# was lost.
 HEALTHY = {
     "delay": "q add root netem delay 10ms; tc -n ${n}b qdisc add dev ${n}b-eth0 root netem delay"
              " 10ms; pings; sends",
@@ -53,8 +55,8 @@ HEALTHY = {
                " down; sleep 0.1; ip -n ${n}b link set ${n}b-eth0 up; wait $!; pings",
     "shortd": "q add root netem delay 100us; pings",
     "small": "q add root netem delay 0.25ms; pings; sends",
-    "lossy": "q add root netem delay 2ms loss 2%; pings 300",
-    "bursty": "q add root netem delay 2ms loss gemodel 2% 30%; pings 200",
+    "lossy": "q add root netem delay 2ms loss 2%; pings 300 0.02",
+    "bursty": "q add root netem delay 2ms loss gemodel 2% 30%; pings 200 0.02",
     "jitter": "q add root netem delay 20ms 2ms rate 10mbit; pings; sends",
     "jumbo": "for s in a b; do ip -n $n$s link set $n$s-eth0 mtu 9000; done; q add root netem delay"
              " 5ms; pings 9 0.02 8000; sends",

@@ -288,7 +288,8 @@ def test_mistakes_in_mininets_scripts_are_reported(tmp_path: Path) -> None:
     assert "did you mean 100 ms" not in whole  # the unit was written
 
 
-# The beginning of a script in which each mistake has another network: a switch, and hosts a, b, c.
+# The beginning of a script in which each mistake has another network: a switch, and hosts a and b,
+# and c where it is used.
 HEAD = """
 import os, time
 from functools import partial
@@ -301,10 +302,11 @@ from mininet.util import custom
 
 nets = iter(range(1, 99))
 
-def begun(name, link=TCLink, switch=LinuxBridge):
-    net = Mininet(link=link, switch=switch, controller=None, ipBase="10.%d.0.0/16" % next(nets))
+def begun(name, hosts):
+    net = Mininet(link=TCLink, switch=LinuxBridge, controller=None,
+                  ipBase="10.%d.0.0/16" % next(nets))
     s = net.addSwitch(name + "s", dpid="1")
-    return [net, s, *(net.addHost(name + end) for end in "abc")]
+    return [net, s, *(net.addHost(name + end) for end in hosts)]
 
 def pings(net, a, b, count=20):
     net.start()
@@ -312,7 +314,7 @@ def pings(net, a, b, count=20):
 
 def sends(a, b, port=5201):
     b.cmd("iperf3 -s -D -p %d; sleep 0.1" % port)
-    a.cmd("iperf3 -c %s -t 1 -p %d" % (b.IP(), port))
+    a.cmd("iperf3 -c %s -n 1M -p %d" % (b.IP(), port))
 """
 
 
@@ -321,8 +323,10 @@ def script_of(table: Sequence[Mistake]) -> str:
     lines = [HEAD]
     for mistake in table:
         body = mistake.lines.strip().splitlines()
-        lines += [f"def {mistake.name}(net, s, a, b, c):", *(f"    {line}" for line in body),
-                  "    net.stop()", f"{mistake.name}(*begun('{mistake.name}'))"]
+        hosts = "abc" if re.search(r"\bc\b", mistake.lines) else "ab"
+        lines += [f"def {mistake.name}(net, s, {', '.join(hosts)}):",
+                  *(f"    {line}" for line in body), "    net.stop()",
+                  f"{mistake.name}(*begun('{mistake.name}', '{hosts}'))"]
     return "\n".join(lines) + "\n"
 
 
