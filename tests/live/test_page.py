@@ -288,8 +288,9 @@ def test_a_failed_trace_does_not_change_the_next(shared: UmlEngine, tmp_path: Pa
     trial = stored_trace.trial("idle-linux-iw10")
     plain = replace(trial, trace="plain", writes=(), may_lose=True, think_s=None,
                     requests=(Request(50_000, 0.0), Request(10, 0.0)))
+    # The server samples the window until the deadline, a quarter of an hour, so it does so rarely.
     cut = replace(plain, trace="cut", outage_from_ms=1.5 * trial.rtt_ms,
-                  outage_to_ms=1000 * plain.deadline_s + 2000)
+                  outage_to_ms=1000 * plain.deadline_s + 2000, sample_ms=1000.0)
     records = of_traces(shared, tmp_path / "run", [cut, plain])
     assert not records[cut.id].ok
     assert records[plain.id].verdict == PASS, records[plain.id].why_not
