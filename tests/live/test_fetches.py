@@ -35,10 +35,10 @@ TRIAL = Trial(scenario="live", rtt_ms=100, bandwidth_kbps=1000, uplink_kbps=1000
               congestion_control="cubic", client="libcurl", response_bytes=9000, repeat=1)
 
 
-def of_list(kernel: Path, folder: Path, lists: Mapping[str, Any]) -> dict[Trial, Record]:
+def of_list(by: UmlEngine, folder: Path, lists: Mapping[str, Any]) -> dict[Trial, Record]:
     """Measure all trials of lists of values."""
     requested = KIND.study_of(question.scenario("own", Overrides(lists, repeat=1)), NOTHING, 1)
-    return measured(UmlEngine(kernel, 1), folder, requested.trials, requested.head.sysctls)
+    return measured(by, folder, requested.trials, requested.head.sysctls)
 
 
 def test_curl_linked_once_measures_as_curl(kernel: Path, tmp_path: Path,
@@ -86,13 +86,14 @@ def times_and_sizes(packets: bytes) -> list[tuple[int, int]]:
     return [(time_ns - frames[0][0], frame_bytes) for time_ns, frame_bytes in frames]
 
 
-def test_a_windows_numbers_do_not_depend_on_the_other_windows(kernel: Path, tmp_path: Path) -> None:
+def test_a_windows_numbers_do_not_depend_on_the_other_windows(kernel: Path, shared: UmlEngine,
+                                                              tmp_path: Path) -> None:
     """The client offers the requested receive window, whatever the list of initial windows is."""
     lists: dict[str, Any] = {
         "rtt_ms": [276.8], "bandwidth_kbps": [9253], "response_bytes": [183_173],
         "initrwnd": [44, 100, 400], "queue": ["5000"], "congestion_control": ["reno"]}
-    few = of_list(kernel, tmp_path / "few", {**lists, "initcwnd": [30, 38]})
-    more = of_list(kernel, tmp_path / "more", {**lists, "initcwnd": [30, 38, 60, 1200]})
+    few = of_list(UmlEngine(kernel, 1), tmp_path / "few", {**lists, "initcwnd": [30, 38]})
+    more = of_list(shared, tmp_path / "more", {**lists, "initcwnd": [30, 38, 60, 1200]})
     assert few == {trial: more[trial] for trial in few}
     assert {record.verdict for record in more.values()} == {PASS}
     times = {trial.initrwnd: record.total_ms for trial, record in few.items()
@@ -100,16 +101,18 @@ def test_a_windows_numbers_do_not_depend_on_the_other_windows(kernel: Path, tmp_
     assert times[44] != times[100]
 
 
-def test_a_list_of_cells_has_the_numbers_of_its_parts(kernel: Path, tmp_path: Path) -> None:
+def test_a_list_of_cells_has_the_numbers_of_its_parts(kernel: Path, shared: UmlEngine,
+                                                      tmp_path: Path) -> None:
     """The list is measured in one run and in parts, and no time differs by a microsecond."""
     lists: dict[str, list[Any]] = {
         "rtt_ms": [70.5, 300], "bandwidth_kbps": [20_000], "queue": ["100"], "gap_ms": [40],
         "qdisc": ["fifo", "fq"], "initcwnd": [10, 1000], "initrwnd": [45], "kept": [1],
         "response_bytes": [70_000], "loss_percent": [0, 3], "congestion_control": ["bbr"]}
-    whole = of_list(kernel, tmp_path / "whole", lists)
+    whole = of_list(shared, tmp_path / "whole", lists)
     parts: dict[Trial, Record] = {}
     for window in (1000, 10):
-        parts |= of_list(kernel, tmp_path / f"{window}", {**lists, "initcwnd": [window]})
+        parts |= of_list(UmlEngine(kernel, 1), tmp_path / f"{window}",
+                         {**lists, "initcwnd": [window]})
     assert whole == parts and len(whole) == 16
 
 
@@ -140,19 +143,21 @@ def test_a_resumed_run_has_the_rows_of_an_undisturbed_one(results: Path, kernel:
     assert runs_of[0] == runs_of[1]
 
 
-def test_a_pause_has_the_same_length_after_another_trial(kernel: Path, tmp_path: Path) -> None:
+def test_a_pause_has_the_same_length_after_another_trial(kernel: Path, shared: UmlEngine,
+                                                         tmp_path: Path) -> None:
     """At 58.3 s of the pause the kernel forgets the trial's connection before (TIME_WAIT)."""
     pause = replace(TRIAL, rtt_ms=10, burst_bytes=3000, gap_ms=58_900)
     (alone,) = measured(UmlEngine(kernel, 1), tmp_path / "alone", [pause]).values()
-    assert measured(UmlEngine(kernel, 1), tmp_path / "after", [TRIAL, pause])[pause] == alone
+    assert measured(shared, tmp_path / "after", [TRIAL, pause])[pause] == alone
 
 
-def test_a_failed_fetch_does_not_change_the_next(kernel: Path, tmp_path: Path) -> None:
+def test_a_failed_fetch_does_not_change_the_next(kernel: Path, shared: UmlEngine,
+                                                 tmp_path: Path) -> None:
     """The client of the failed fetch tries a second connection; the server reports on it, too."""
     nothing_passes = replace(TRIAL, rtt_ms=268.6, qdisc="cake", queue_packets=1, kept=1)
     after = replace(TRIAL, response_bytes=14_580)
     (alone,) = measured(UmlEngine(kernel, 1), tmp_path / "alone", [after]).values()
-    records = measured(UmlEngine(kernel, 1), tmp_path / "after", [nothing_passes, TRIAL, after])
+    records = measured(shared, tmp_path / "after", [nothing_passes, TRIAL, after])
     assert records[nothing_passes].error.startswith("the response before: curl 28")
     assert records[TRIAL].verdict == alone.verdict == PASS and records[after] == alone
 
@@ -266,7 +271,7 @@ def test_without_time_stamps_a_first_flight_has_longer_segments(shared: UmlEngin
     assert (record.verdict, record.seen_first_flight) == (PASS, 10), record.verdict_reason
 
 
-def test_a_sysctl_holds_for_its_own_trial_only(kernel: Path, tmp_path: Path) -> None:
+def test_a_sysctl_holds_for_its_own_trial_only(shared: UmlEngine, tmp_path: Path) -> None:
     """The kernel refuses one of a trial's sysctls, and another one changes no packet of the trial.
     """
     refused = "net.ipv4.tcp_sack=0+net.ipv4.tcp_syn_retries=999"
@@ -276,13 +281,13 @@ def test_a_sysctl_holds_for_its_own_trial_only(kernel: Path, tmp_path: Path) -> 
     trials = [replace(TRIAL, kept=1, idle_ms=2000, response_bytes=30_000, initcwnd=3,
                       sysctl=sysctl, repeat=repeat)
               for repeat, sysctl in enumerate(sysctls, start=1)]
-    seen = list(UmlEngine(kernel, 1).run([trial.job() for trial in trials], {}, tmp_path))
+    seen = list(shared.run([trial.job() for trial in trials], {}, tmp_path))
     assert seen[1].content["error"].startswith(
         "client cannot have net.ipv4.tcp_syn_retries = '999'")
     packets = [times_and_sizes(observed.client_pcap) for observed in seen]
     assert packets[0] == packets[2] != packets[3]
     assert packets[4] == packets[6] != packets[5]
-    judged = measured(UmlEngine(kernel, 1), tmp_path / "judged", trials[:4]).values()
+    judged = measured(shared, tmp_path / "judged", trials[:4]).values()
     assert [(record.ok, record.verdict) for record in judged] == [
         (True, PASS), (False, SKIPPED), (True, PASS), (True, PASS)]
     assert all("TCP" in record.judged_by.split() for record in judged if record.ok)
