@@ -23,7 +23,8 @@ sys.path.insert(0, str(PROJECT))
 FIRST = ("tests/live/", "tests/programs/")
 # Files and tests that take a minute or more by themselves: they begin before all others.
 LONGEST = ("tests/live/test_outside.py::test_a_stock_kernel_has_the_same_windows_and_flights",
-           "tests/live/test_kernels.py", "tests/live/test_page.py", "tests/live/test_fetches.py",
+           "tests/live/test_kernels.py", "tests/live/test_browser.py", "tests/live/test_page.py",
+           "tests/live/test_fetches.py", "tests/live/test_healthy.py",
            "tests/live/test_cluster.py", "tests/live/test_servers.py", "tests/live/test_driver.py",
            "tests/live/test_command_programs.py::test_ten_scripts_do_the_same_in_two_places",
            "tests/live/test_captures.py::test_forty_networks_are_reported_as_they_were",
