@@ -252,5 +252,9 @@ def response(answer: Answer, with_body: bool = True) -> bytes:
     return "\r\n".join(lines).encode("latin-1", "replace") + _ENDS + body
 
 
-if __name__ == "__main__":
+def main() -> None:
     Backend(sys.argv[1]).serve()
+
+
+if __name__ == "__main__":
+    main()
