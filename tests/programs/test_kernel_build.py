@@ -323,3 +323,20 @@ def test_each_missing_kernel_that_the_flags_need_is_built(flags: list[str], kern
     builds = called.read_text().splitlines() if called.exists() else []
     assert {*builds} >= {f"[{flags}]" for flags in kernels}
     assert status or len(builds) == len(kernels)
+
+
+def test_make_does_not_read_folders_of_drivers_that_have_no_source(building: Building) -> None:
+    """Where an option is requested make reads them, and reports what is missing."""
+    makefile = "obj-y += base/ media/\tchar/ipmi/ nfc/\nobj-y += clk/\nobj-$(CONFIG_PNP) += pnp/\n"
+    for name, text in {"Makefile": makefile, "base/core.c": "", "char/ipmi/Makefile": "",
+                       "char/mem.c": "", "nfc/nci/uart.c": "", "media/Makefile": ""}.items():
+        (building.source / "drivers" / name).parent.mkdir(parents=True, exist_ok=True)
+        (building.source / "drivers" / name).write_text(text)
+    assert building.built("--keep-objects").returncode == 0
+    trees = building.root / "trees"
+    kept = (trees / "trials-of-default" / "tree" / "drivers" / "Makefile").read_text()
+    assert [line.split() for line in kept.splitlines()] == [
+        ["obj-y", "+=", "base/", "nfc/"], ["obj-y", "+="], ["obj-$(CONFIG_PNP)", "+=", "pnp/"]]
+    done = building.built("--name", "mine", "--config", "MEDIA=y")
+    assert done.returncode == 0, done.stderr
+    assert (trees / "trials-of-mine" / "tree" / "drivers" / "Makefile").read_text() == makefile

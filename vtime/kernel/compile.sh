@@ -14,11 +14,13 @@ make_kernel() {
 }
 
 change_tree() {
-    local file
+    local file again=()
+    printf '%s' "${options[@]/%/$'\n'}" >"$work/options"
     for file in "${patches[@]}"; do add_part "$file" patch; done
     for file in "${controls[@]}"; do add_part "$file" c; done
-    changing --write "$work/changed" --read "$pristine/source" --read "$work/patches" -- change
-    changing --write "$work/tree" --read "$pristine/source" --read "$work/changed" -- sync
+    [[ -z $(find "$work/built/objects" -mindepth 1 -print -quit) ]] || again=(again)
+    changing --write "$work/changed" --read "$pristine/source" --read "$work/patches" --read "$work/options" -- change
+    changing --write "$work/tree" --read "$pristine/source" --read "$work/changed" -- sync "${again[@]}"
 }
 
 changing() {    # PATH… -- STEP
@@ -38,7 +40,6 @@ add_part() {    # FILE KIND: what is built is this copy, whatever becomes of the
 
 configure() {
     local status
-    printf '%s' "${options[@]/%/$'\n'}" >"$work/options"
     inside "configuring Linux $version" elapsed --write "$work/built" --read "$work/tree" --read "$work/options" --read "$work/changed/options" -- configure || {
         status=$?
         [[ -z $continued || -n $(lines_of_step refused) ]] || begin_anew

@@ -114,7 +114,7 @@ change() {
     readarray -t drawing <<<"$(drawing_files "$pristine/source")"
     said=$(python3 "$here/trees.py" copy "$pristine/source" "$tree" arch/um/Kconfig net/sched/sch_netem.c \
         arch/um/os-Linux/skas/process.c arch/um/os-Linux/mem.c arch/x86/um/user-offsets.c net/ipv4/Makefile net/core/Makefile \
-        net/sched/Makefile Makefile "${ours[@]}" "${drawing[@]}") || refuse 1 "$origin will not do: $said"
+        net/sched/Makefile drivers/Makefile Makefile "${ours[@]}" "${drawing[@]}") || refuse 1 "$origin will not do: $said"
     : >"$changed/options"
     find "$work/patches" -name '*.patch' -o -name '*.c' | sort -V >"$changed/parts"
     while read -r part; do
@@ -128,11 +128,11 @@ change() {
 }
 
 # Lets $work/tree have what came of it: only those files get a new time.
-sync() {
+sync() {        # [again]: something was compiled in it before
     local files
     files=$(python3 "$here/trees.py" sync "$pristine/source" "$tree" "$work/tree") ||
         refuse 1 "$origin will not do: ${files##*$'\n'}"
-    say "$(printf '%s' "$files" | grep -c '') files differ from what was compiled before"
+    [[ -z ${1-} ]] || say "$(printf '%s' "$files" | grep -c '') files differ from what was compiled before"
 }
 
 apply() {       # PATCH NAME
@@ -183,6 +183,7 @@ prepare_tree() {
     # HZ has no prompt in UML, and its 100 is coarse for TCP's timers: 1000, as distributions have.
     sed -i '/^config HZ$/,/^config/ s/default 100$/default 1000/' "$tree/arch/um/Kconfig"
     widen_registers
+    [[ -s $work/options ]] || skip_empty_drivers
     change_clock || say "Linux $version has another clock than clock.sed knows: every reading of" \
         "it is slow, and times will repeat to 0.5 us only"
     if [[ -n $for_commands ]]; then
@@ -224,6 +225,19 @@ prepare_tree() {
         cp "$module" "$tree/net/ipv4/"
         echo "obj-y += ${name%.c}.o" >>"$tree/net/ipv4/Makefile"
     done
+}
+
+# Of most folders of drivers/ only Makefiles are unpacked: make would read 300 of them, one after another,
+# and compile nothing. What --config requests may be in such a folder: then make has to report that it
+# lacks files, and so it keeps them.
+skip_empty_drivers() {
+    local folder empty=() makefile=$tree/drivers/Makefile
+    [[ -f $makefile ]] || return 0
+    while read -r folder; do
+        [[ -n $(find {"$pristine/source","$tree"}/drivers/"$folder" -name '*.[cS]' -print -quit 2>/dev/null) ]] ||
+            empty+=(-e "/^obj-y/ s,\([[:space:]]\)$folder\([[:space:]]\|\$\),\1\2,")
+    done < <(sed -n 's/^obj-y[[:space:]]*+=//p' "$makefile" | grep -oE '[A-Za-z0-9_/-]+/')
+    (( ${#empty[@]} == 0 )) || sed -i "${empty[@]}" "$makefile"
 }
 
 # Before Linux 6.13 UML had room for 2,696 bytes of a process's floating-point registers. With AMX
