@@ -241,7 +241,7 @@ keep_services_from_starting() {
     done <<<"$SERVICES"
 }
 
-install_packages() {    # the wanted ones that are missing
+install_packages() {    # [FUNCTION]: the wanted ones that are missing; it is called before they are
     local began
     readarray -t missing < <(missing_packages)
     (( ${#missing[@]} > 0 )) || return 0
@@ -254,6 +254,7 @@ install_packages() {    # the wanted ones that are missing
         readarray -t missing < <(missing_packages)
         check_offered
     fi
+    "${1-:}"
     began=$SECONDS
     say "installing ${missing[*]}"
     keep_services_from_starting
@@ -268,19 +269,33 @@ install_packages() {    # the wanted ones that are missing
     say "installed packages: ${#missing[@]}, $(( SECONDS - began )) s"
 }
 
-# The compiler is installed first; kernels are built, one after another, while the rest is installed.
+# Each build gets SIGTERM if this script is killed; the shell notices if that happened even earlier.
+start_builds() {        # [--await-tools]
+    local kernel
+    for kernel in "${missing_kernels[@]}"; do
+        # shellcheck disable=SC2016  # that shell expands it
+        env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
+            "$here/vtime/kernel/build.sh" ${kernel:+"$kernel"} "$@" "${keep[@]}" "${trusted[@]}" >/dev/null <&"$ready" &
+        builds+=("$!")
+    done
+}
+
+# The source of a kernel is fetched while what compiles is installed. sudo asks for a password before
+# that, since the build's progress would hide its question.
+fetch_meanwhile() {
+    as_root true || true
+    start_builds --await-tools
+}
+
+# What compiles is installed first; kernels are built, one after another, while the rest is installed.
 install_all() {
-    local every=("${wanted[@]}") status=0 pq_status=0 kernel
+    local every=("${wanted[@]}") status=0 pq_status=0 ready
     if (( ${#missing_kernels[@]} > 0 )) && [[ -z $imported ]]; then
         wanted=("${TO_BUILD[@]}")
-        install_packages
-        for kernel in "${missing_kernels[@]}"; do
-            # It gets SIGTERM if this script is killed; the shell notices if that happened even earlier.
-            # shellcheck disable=SC2016  # that shell expands it
-            env --default-signal=TERM setpriv --pdeathsig TERM "$BASH" -c '[ "$PPID" = "$0" ] && exec "$@"' "$$" \
-                "$here/vtime/kernel/build.sh" ${kernel:+"$kernel"} "${keep[@]}" "${trusted[@]}" >/dev/null &
-            builds+=("$!")
-        done
+        exec {ready}<> <(:)     # a pipe: a line for each build, once it may go on
+        install_packages fetch_meanwhile
+        (( ${#builds[@]} > 0 )) || start_builds
+        printf '%s\n' "${builds[@]}" >&"$ready"
     fi
     wanted=("${every[@]}")
     install_packages
@@ -299,12 +314,15 @@ install_all() {
 
 # ---------------------------------------------------------------- the whole
 
-# Print what is going to be done and how long it takes (measured on two cores; 165 MB are fetched).
+# Print what is going to be done and how long it takes (measured on two cores; 165 MB are fetched). The
+# kernel for commands has twice as many files.
 announce() {
-    local packages='' kernel='' minutes count=${#missing_kernels[@]}
+    local packages='' kernel='' minutes parts count=${#missing_kernels[@]}
     (( ${#missing[@]} == 0 )) || packages="${#missing[@]} packages by apt (a minute or two)"
     if (( count > 0 )) && [[ -z $imported && -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]]; then
-        minutes=$(( count * (240 / $(nproc) + 60 + 59) / 60 )) kernel="the guest kernel"
+        parts=$count kernel="the guest kernel"
+        [[ ${missing_kernels[*]} != *--mininet* ]] || parts=$(( parts + 1 ))
+        minutes=$(( (parts * (120 / $(nproc) + 60) + 59) / 60 ))
         (( count == 1 )) || kernel="both guest kernels"
         kernel+=" from source (about $minutes minutes, 600 MB of disk until it is built, 6 MB then)"
     fi

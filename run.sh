@@ -48,6 +48,8 @@ if (( status == 4 )); then  # this machine cannot run it; install.sh prints why
 elif (( status != 0 )); then
     [[ -x $python ]] || install --only-python
     "${start[@]}" --only-read-flags "$@" || exit
+    (( $# > 0 )) || echo "run.sh: once that is installed, the grid's figures are there within seconds, and those of" \
+        "the paper's users some minutes later" >&2
     install "${needed[@]}"
 fi
 exec "${start[@]}" "$@"

@@ -325,6 +325,47 @@ def test_each_missing_kernel_that_the_flags_need_is_built(flags: list[str], kern
     assert status or len(builds) == len(kernels)
 
 
+def test_a_source_is_fetched_while_the_compiler_is_installed(building: Building) -> None:
+    """Each build is told once that it may go on, and apt waits here until the builds have begun."""
+    called = building.home / "called"
+    (building.guest / "build.sh").write_text(
+        f'#!/bin/sh\ncase "$*" in *--path) exit 1;; esac\necho "[$*]" >>{called}\n'
+        f'read line\necho told >>{called}\n')
+    for name, text in {
+            "dpkg-query": 'case "$*" in *" python3") echo 3.11.2-1;; esac; exit 1',
+            "apt-cache": 'shift; for name; do echo "$name:"; echo "  Candidate: 1"; done',
+            "sudo": 'exec "$@"',
+            "apt-get": f"until grep -qs mininet {called}; do sleep 0.05; done; "
+                       f"echo installed >>{called}"}.items():
+        (building.bin / name).write_text(f"#!/bin/sh\n{text}\n")
+        (building.bin / name).chmod(0o755)
+    del building.environment["FIRST_FLIGHT_KERNEL_SOURCE"]
+    done = run_program([building.home / "tree" / "install.sh", "--test"], env=building.environment)
+    assert done.returncode == 0, done.stderr
+    lines = called.read_text().splitlines()
+    assert {*lines[:2]} == {
+        "[--await-tools --keep-objects]", "[--mininet --await-tools --keep-objects]"}
+    assert lines[2] == "installed" and lines.count("told") == 2
+
+
+def test_a_build_awaits_its_tools_and_does_not_look_for_them_before(building: Building) -> None:
+    flex = building.bin / "flex"
+    flex.unlink(missing_ok=True)
+    building.environment["PATH"] = str(building.bin)
+    for folder in ("/usr/sbin", "/usr/bin", "/sbin", "/bin"):
+        for program in Path(folder).iterdir():
+            if program.name != "flex" and not (building.bin / program.name).exists():
+                (building.bin / program.name).symlink_to(program)
+    build = subprocess.Popen([building.guest / "build.sh", "--await-tools"], text=True,
+                             env=building.environment, stdin=subprocess.PIPE,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    wait_until(lambda: building.root.parent.exists() or build.poll() is not None, "the build")
+    flex.write_text("#!/bin/sh\n")
+    flex.chmod(0o755)
+    printed, errors = build.communicate("\n", timeout=HANGS_S)
+    assert build.returncode == 0 and Path(printed.strip()).exists(), errors
+
+
 def test_make_does_not_read_folders_of_drivers_that_have_no_source(building: Building) -> None:
     """Where an option is requested make reads them, and reports what is missing."""
     makefile = "obj-y += base/ media/\tchar/ipmi/ nfc/\nobj-y += clk/\nobj-$(CONFIG_PNP) += pnp/\n"

@@ -51,6 +51,8 @@ Builds the guest kernel if the cache has none for this configuration, and prints
                   kernel from then on. The word "default" instead of a path: the distribution's
                   packages or kernel.org, also where the kernel of another source is used
   --force         build even if the cache has it
+  --await-tools   fetch the source at once, and begin with the rest when a line on standard input says that
+                  what compiles is installed
   --keep-objects  keep the source and what is compiled of it: a kernel under a name is then built
                   of them in seconds (360 MB)
   --trust-source  build a source or patches of somebody's also where this machine cannot confine what
@@ -165,7 +167,15 @@ interrupted() {     # STATUS
 check_machine() {
     [[ $(uname -sm) == "Linux x86_64" ]] ||
         die 4 "the guest kernel needs Linux on x86-64, this is $(uname -sm); use the engine host"
+}
+
+# With --await-tools they are being installed, until there is a line on standard input, or its end.
+have_tools() {
     local tool missing=()
+    if [[ -n $awaits_tools ]]; then
+        until read -r -t 0.2 || (( $? < 128 )); do :; done      # a trap runs between two of these
+        awaits_tools=''
+    fi
     for tool in gcc make flex bison bc ld xz tar flock setsid setpriv python3; do
         command -v "$tool" >/dev/null || missing+=("$tool")
     done
@@ -173,6 +183,7 @@ check_machine() {
         die 4 "missing: ${missing[*]}; ./install.sh installs what is needed"
     gcc -fsyntax-only -include stdio.h -x c /dev/null 2>/dev/null ||
         die 4 "gcc finds no C library headers; ./install.sh installs them (libc6-dev)"
+    find_wall
 }
 
 free_mb() { df --output=avail -B 1M "$root" | tail -n 1; }
@@ -345,19 +356,23 @@ default_kernel() {
 
 parse_arguments() {
     only_path='' force='' for_commands='' exported='' imported='' named_source=${FIRST_FLIGHT_KERNEL_SOURCE-}
-    trusted='' kernel_name='' removed='' only_list='' only_words='' keep_objects='' patches=() controls=() options=() wanted_version=''
+    trusted='' awaits_tools='' kernel_name='' removed='' only_list='' only_words='' keep_objects='' patches=() controls=() options=() wanted_version=''
+    arguments=()    # of a build that begins anew
     while (( $# )); do
+        [[ $1 == --await-tools ]] || arguments+=("$1")
         case $1 in
         --path) only_path=yes ;;
         --mininet) for_commands=yes ;;
         --force) force=yes ;;
         --keep-objects) keep_objects=yes ;;
+        --await-tools) awaits_tools=yes ;;
         --trust-source) trusted=yes ;;
         --list) only_list=yes ;;
         --check-words) only_words=yes ;;
         --source | --export | --import | --name | --patch | --congestion-control | --config | --remove)
             [[ $1 == --name || $1 == --remove || -n ${2-} ]] || die 2 "$1 needs a value"
             [[ $# -gt 1 ]] || die 2 "$1 needs a value"
+            arguments+=("$2")
             case $1 in
             --source) named_source=$2 ;;
             --name) check_name "$2"; kernel_name=$2 ;;
@@ -383,7 +398,6 @@ parse_arguments() {
 main() {
     clear_line=''
     parse_arguments "$@"
-    arguments=("$@")
     key=$(cache_key)
     root=$(cache_root)
     if [[ -n $only_words ]]; then
@@ -421,8 +435,10 @@ main() {
     if [[ -n $exported ]]; then
         export_kernel "$exported"
     elif [[ -n $kernel_name || -n $imported ]] || ! is_cached; then
-        [[ -n $imported ]] || check_machine
-        [[ -n $imported ]] || find_wall
+        if [[ -z $imported ]]; then
+            check_machine
+            [[ -n $awaits_tools && -z $named_source ]] || have_tools
+        fi
         [[ -z $named_source ]] || check_named_source
         if [[ -n $kernel_name ]]; then
             build_named

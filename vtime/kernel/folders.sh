@@ -79,8 +79,9 @@ obtain_source() {
     if [[ ! -s $pristine/whole ]] || is_outdated; then
         discard "$pristine"/{whole,source}
         fetch_source
-        unpack_source
     fi
+    [[ -z $awaits_tools ]] || have_tools
+    [[ -s $pristine/whole ]] || unpack_source
     version=$(<"$pristine/version") origin=$(<"$pristine/origin") source_hash=$(<"$pristine/digest")
 }
 

@@ -165,6 +165,7 @@ name_archive() {    # VERSION
 }
 
 from_kernel_org() {
+    [[ -z $awaits_tools ]] || have_tools    # curl is among them
     local archive_url=$KERNEL_ORG_URL archive_sha256=$KERNEL_ORG_SHA256
     [[ -z $wanted_version ]] || name_archive "$wanted_version" || return
     source=$pristine/download/${archive_url##*/}
