@@ -45,7 +45,7 @@ ALIGN_S = 4.096
 BROWSER_READS = ("/etc/fonts",)
 # How often the trials that dead guests leave behind go to a new one.
 MAX_RESTARTS = 3
-START_S = 0.8  # the processor time that a guest takes until its first trial
+START_S = 0.5  # the processor time that a guest takes until its first trial
 
 
 class Place(NamedTuple):

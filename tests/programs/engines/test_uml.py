@@ -192,10 +192,10 @@ def test_a_trial_that_has_to_be_alone_gets_a_worker_of_its_own() -> None:
 
 
 @pytest.mark.parametrize(("estimates_s", "guests"), [
-    ([0.025], 1), ([0.025] * 16, 1),  # 0.4 s, and a guest's start takes 0.8 s
-    ([0.025] * 80, 2),  # 2 s
+    ([0.025], 1), ([0.025] * 16, 1),  # 0.4 s, and a guest's start takes 0.5 s
+    ([0.025] * 48, 2),  # 1.2 s
     ([0.025] * 800, 4),  # no more than there may be
-    ([1.25, 1.25], 3),
+    ([0.75, 0.75], 3),
     ([None, 0.025, 0.025], 1), ([None] * 3, 3)])  # trials without an estimate
 def test_a_second_guest_starts_only_for_trials_that_take_longer_than_its_start(
         estimates_s: list[float | None], guests: int) -> None:
