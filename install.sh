@@ -112,7 +112,7 @@ check_distribution() {
 
 is_kernel_there() {     # FLAG: of build.sh, or none
     # The user's source may have another version than the cached kernel: then build.sh compares.
-    [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/vtime/kernel/build.sh" ${1:+"$1"} --path >/dev/null
+    [[ -z ${FIRST_FLIGHT_KERNEL_SOURCE-} ]] && "$here/vtime/kernel/build.sh" ${1:+"$1"} "${keep[@]}" --path >/dev/null
 }
 
 # make, check or remove: Debian 13's programs, as the user who will run guests.
@@ -332,7 +332,7 @@ announce() {
 
 report_missing() {
     (( ${#missing[@]} == 0 )) || say "missing packages: ${missing[*]}"
-    (( ${#missing_kernels[@]} == 0 )) || say "missing: the guest kernel"
+    (( ${#missing_kernels[@]} == 0 )) || say "missing: the guest kernel${keep[*]:+, or what was compiled of it}"
     local pq_missing=''
     [[ -z $with_pq ]] || newer_debian check || pq_missing=yes
     [[ ${#missing[@]} == 0 && ${#missing_kernels[@]} == 0 && -z $pq_missing ]] || exit 1

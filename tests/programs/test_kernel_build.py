@@ -305,6 +305,18 @@ def test_damaged_objects_of_an_earlier_build_are_built_again(building: Building)
     assert not (building.root / ".build").exists()
 
 
+def test_a_kernel_without_its_objects_is_built_again_where_these_are_needed(
+        building: Building) -> None:
+    """./run.sh keeps none, and tests compile kernels of a patch from them (./install.sh --test)."""
+    assert building.built().returncode == 0 == building.built("--path").returncode
+    assert building.built("--keep-objects", "--path").returncode == 1
+
+    again = building.built("--keep-objects")
+    assert again.returncode == 0 and " built in " in again.stderr, again.stderr
+    assert building.built("--keep-objects", "--path").returncode == 0
+    assert " built in " not in building.built("--keep-objects").stderr
+
+
 @pytest.mark.parametrize(("flags", "kernels", "status"), [
     (["--test"], ["--keep-objects", "--mininet --keep-objects"], 0),
     (["--test", "--with-mininet"], ["--keep-objects", "--mininet --keep-objects"], 0),

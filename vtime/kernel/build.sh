@@ -44,7 +44,8 @@ Builds the guest kernel if the cache has none for this configuration, and prints
 
   --mininet       the kernel for commands (./run.sh -- COMMAND) in place of that for trials:
                   also IPv6, Open vSwitch, NAT, more queues (mininet.config)
-  --path          only print the path of the kernel that runs use; exit 1 if there is none yet
+  --path          only print the path of the kernel that runs use; exit 1 if there is none yet, or
+                  with --keep-objects no objects of it
   --source PATH   kernel source to build from: a tree, a tarball or a linux-source package of
                   Linux $MIN_VERSION or newer (default: FIRST_FLIGHT_KERNEL_SOURCE, else the kernel
                   that is there, else the distribution's packages, else kernel.org). Runs use its
@@ -326,10 +327,20 @@ import_kernel() {
     say "took Linux $version from $1"
 }
 
+# Whether what was compiled of the kernel that runs use is kept, if that is asked for. An earlier build
+# may not have kept it.
+has_objects() {
+    local folder version
+    [[ -n $keep_objects ]] || return 0
+    folder=$(chosen) && version=$(<"$folder/version") &&
+        [[ -d $root/trees/$(tree_of_version) || -d $root/trees/$(kind)-of-default ]]
+}
+
 # Whether the kernel that is wanted is there; runs use it then.
 is_cached() {
     local folder
     [[ -z $force ]] || return
+    has_objects || return
     if [[ -n $named_digest ]]; then
         folder=$(chosen) && grep -qx "source $named_digest" "$folder/inputs" 2>/dev/null && return
         folder=$(folder_of "$named_digest")
@@ -421,6 +432,7 @@ main() {
         fi
         folder=$(chosen) || { echo "$root/$key/linux"; exit 1; }
         echo "$folder/linux"
+        has_objects || exit 1
         exit
     fi
     become_the_invoking_user "$@"
