@@ -13,6 +13,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from types import MappingProxyType
 
+from firstflight.base import places
 from firstflight.base.untrusted import quoted
 from firstflight.testbed import observations
 from firstflight.testbed.messages import Job, Observation, ObservedTrial, trials_file
@@ -67,25 +68,30 @@ class JobFolder:
 
         warm_up: whether to run a trial before the first one, without recording it. waits: whether
         the worker waits for more trials after these. libraries: of testbed.fork_server, by name;
-        a guest reads them in its folder only.
+        a guest reads them in its folder only. Raises WriteError.
         """
-        self.path = path = path.absolute()  # workers have working folders of their own
-        path.mkdir(parents=True)
-        (path / PROGRAM).write_text(WORKER)
-        job = {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up, "waits": waits}
-        (path / "job.json").write_text(json.dumps(job))
+        self.path = path.absolute()  # workers have working folders of their own
+        self.lines_path = self.path / "observations.jsonl"
         self.trial_files = 0
-        self.add(trials)
-        for name, library in libraries.items():
-            shutil.copyfile(library, path / name)
-        shared_folder.reserve(path)
-
-        self.lines_path = path / "observations.jsonl"
-        self.lines_path.touch()
-        self.lines = GrowingFile(self.lines_path.open("r+b"))
+        job = {"sysctls": sysctls, "align_s": align_s, "warm_up": warm_up, "waits": waits}
+        with places.writing(self.path):
+            self._fill(job, trials, libraries)
+            self.lines = GrowingFile(self.lines_path.open("r+b"))
         self.torn = b""  # the beginning of a line whose end was not read yet
         self.is_behind = False  # more has been written than was read
         self.captures: dict[str, GrowingFile] = {}
+
+    def _fill(self, job: Mapping[str, object], trials: list[Job],
+              libraries: Mapping[str, Path]) -> None:
+        """Make the folder and all that a worker reads in it. Raises OSError."""
+        self.path.mkdir(parents=True)
+        (self.path / PROGRAM).write_text(WORKER)
+        (self.path / "job.json").write_text(json.dumps(job))
+        self.add(trials)
+        for name, library in libraries.items():
+            shutil.copyfile(library, self.path / name)
+        shared_folder.reserve(self.path)
+        self.lines_path.touch()
 
     def add(self, trials: list[Job]) -> None:
         """Write a file of trials; the worker finds it whole. Raises OSError.

@@ -24,12 +24,12 @@ from typing import Any
 import pytest
 
 from firstflight.base import PROJECT
-from firstflight.base.errors import CANNOT, OK
+from firstflight.base.errors import CANNOT, OK, WriteError
 from firstflight.testbed import job
 from firstflight.testbed.guests import UmlEngine, guests_worth_starting
 from firstflight.testbed.job import (JobFolder, Observation, StorageError, WorkerKilled, WorkerLost,
                                      WorkerProcess, shared_out)
-from tests.running import HANGS_S, run_program
+from tests.running import HANGS_S, mounts_a_disk, run_program, small_disk
 from vtime import silence, uml
 from vtime.console import EngineCannot, EngineError
 from vtime.mounts import mount
@@ -243,6 +243,18 @@ def test_after_sudo_the_user_stores_the_byte_code_of_programs_that_lack_it(
         os.utime(program, (later_s, later_s))
         uml.compile_programs(["vtime/**/*.py"])
         assert stored.stat().st_mtime_ns > first_ns
+
+
+@mounts_a_disk
+def test_a_disk_without_room_for_a_guests_folder_is_named(tmp_path: Path) -> None:
+    """The message names the folder, and not the file of the cache that is copied there."""
+    library = tmp_path / "library.so"
+    library.write_bytes(bytes(50_000))
+    with small_disk(disk := tmp_path / "disk", "size=40k"):
+        with pytest.raises(WriteError) as full:
+            JobFolder(disk / "job", [], {}, libraries={"library.so": library})
+        assert str(full.value) == (
+            f"{disk}/job: cannot be written: No space left on device: make room")
 
 
 def test_only_whole_lines_are_read_and_packets_come_with_them(tmp_path: Path) -> None:
