@@ -231,13 +231,13 @@ def pages(reports: Mapping[str, Report], index: Path, findings: Path) -> dict[Pa
 
 
 @cache
-def own_tolerances() -> str:
-    """Lines with the tolerances of the scenarios that have tolerances of their own.
+def own_tolerances(names: tuple[str, ...]) -> str:
+    """Lines with the tolerances of those scenarios that have tolerances of their own.
 
-    The files of all scenarios are read for them, once.
+    The scenarios' files are read for them, once.
     """
     lines = []
-    for name in scenario_file.names():
+    for name in names:
         with suppress(UsageError):  # main() reports what is wrong with a file
             if table := scenario_file.find(name).raw.get("as_published"):
                 lines.append(f"- `{name}`: {table['within_percent']} % or {table['within_ms']} ms,"
@@ -367,7 +367,8 @@ def reproduce(reports: Mapping[str, Report]) -> str:
     """The text of docs/REPRODUCE.md. Raises FirstFlightError."""
     text = template("REPRODUCE")
     words = {"within_percent": f"{claims.WITHIN_PERCENT:g}",
-             "within_points": f"{claims.WITHIN_POINTS:g}", "as_published": own_tolerances(),
+             "within_points": f"{claims.WITHIN_POINTS:g}",
+             "as_published": own_tolerances(tuple(scenario_file.names())),
              "least_draws": str(claims.LEAST_DRAWS), "reproduced": claims.REPRODUCED,
              "too_few": claims.in_full(claims.UNDECIDED), "direction": claims.DIRECTION,
              "not_reproduced": claims.NOT_REPRODUCED, "rebuilt": claims.REBUILT}
