@@ -184,15 +184,18 @@ def test_four_concurrent_commands_write_back_into_one_folder(work: Path) -> None
 
 @mounts_a_disk
 def test_files_that_a_full_disk_of_results_loses_are_reported(work: Path) -> None:
-    """The guest's folder is on the same disk, so the guest cannot even send all files."""
+    """The guest's folder is on the same disk, so the guest cannot even send all files.
+
+    On a busy machine it has filled the disk before its first file is received.
+    """
     with small_disk(results := work.parent.parent / "r", "size=3m"):
         ended = Ended(work, "sh", "-c", "echo a > a; head -c 9M /dev/urandom > big; echo z > z",
                       results=results)
         assert ended.status == 1 and "No space left on device" in ended.err, ended.err
-        z = ended.kept / "files" / "z"  # there is room for it if all files before were received
-        assert ("the guest did not hand over all" in ended.err or "z: No space" in ended.err
-                or z.read_text() == "z\n")
-        assert (ended.kept / "files" / "a").read_text() == "a\n"
+        for name in ("a", "z"):  # there is room for z if all files before were received
+            kept = ended.kept / "files" / name
+            assert ("the guest did not hand over all" in ended.err
+                    or f"{name}: No space" in ended.err or kept.read_text() == f"{name}\n")
         assert not (ended.kept / "files" / "big").exists()
 
 

@@ -347,7 +347,7 @@ def test_a_source_is_fetched_while_the_compiler_is_installed(building: Building)
             "dpkg-query": 'case "$*" in *" python3") echo 3.11.2-1;; esac; exit 1',
             "apt-cache": 'shift; for name; do echo "$name:"; echo "  Candidate: 1"; done',
             "sudo": 'exec "$@"',
-            "apt-get": f"until grep -qs mininet {called}; do sleep 0.05; done; "
+            "apt-get": f'until [ "$(grep -cs await {called})" = 2 ]; do sleep 0.05; done; '
                        f"echo installed >>{called}"}.items():
         (building.bin / name).write_text(f"#!/bin/sh\n{text}\n")
         (building.bin / name).chmod(0o755)
