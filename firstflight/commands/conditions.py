@@ -31,7 +31,8 @@ from firstflight.base.errors import VERDICT, FirstFlightError, UsageError
 from firstflight.base.words import nearest
 from firstflight.findings.quantities import FLAGS
 from firstflight.runs.kinds import AnyStudy
-from firstflight.runs.results.records import Record, columns_of, hints_of, trial_class, value_of
+from firstflight.runs.results.records import Record, columns_of, trial_class, value_of
+from firstflight.runs.schema import hints_of
 
 MOST_CHARACTERS = 200
 MOST_VALUES = 10  # that a message names

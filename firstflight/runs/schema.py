@@ -82,10 +82,17 @@ def keys_of(kind: type[object]) -> tuple[str, ...]:
     return tuple(keys)
 
 
+def hints_of(kind: type[Any]) -> dict[str, Any]:
+    """The types of a dataclass's fields by their names."""
+    of_any: Any = kind  # mypy takes no class for hashable
+    return _evaluated_hints(of_any)
+
+
 @cache
-def _hints_of(kind: type[object]) -> dict[str, Any]:
+def _evaluated_hints(kind: Any) -> dict[str, Any]:
     """The types of a class's fields. Python evaluates their text each time it is asked."""
-    return get_type_hints(kind)
+    # Python 3.10 refuses KW_ONLY, which is no type, and a ClassVar without one.
+    return get_type_hints(kind, localns={"KW_ONLY": object})
 
 
 def read(kind: type[T], table: Mapping[str, object], where: str, **given: object) -> T:
@@ -95,8 +102,7 @@ def read(kind: type[T], table: Mapping[str, object], where: str, **given: object
     `where`.
     """
     known_keys(table, keys_of(kind), where)
-    of_any: Any = kind  # mypy takes no class of a type variable for hashable
-    hints = _hints_of(of_any)
+    hints = hints_of(kind)
     values = dict(given)
     for attribute in fields(kind):
         if attribute.name in values or _option(attribute, "absent"):

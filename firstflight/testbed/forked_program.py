@@ -6,7 +6,6 @@ would take each program a tenth of a second of a processor.
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import os
 import signal
@@ -17,8 +16,9 @@ from importlib import import_module
 from pathlib import Path
 from typing import IO, NoReturn, Protocol
 
+from firstflight.testbed.namespaces import enter
+
 _STDIN, _STDOUT, _STDERR = 0, 1, 2
-_libc = ctypes.CDLL(None, use_errno=True)
 
 
 class Running(Protocol):
@@ -98,6 +98,5 @@ def _enter(host_pid: int) -> None:
     """Go over to the network of process host_pid, and to what is mounted there. Raises OSError."""
     for kind in ("net", "mnt"):
         namespace = os.open(f"/proc/{host_pid}/ns/{kind}", os.O_RDONLY)
-        if _libc.setns(namespace, 0) != 0:  # os.setns() came with Python 3.12
-            raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "setns")
+        enter(namespace)
         os.close(namespace)

@@ -102,11 +102,9 @@ def table(checks: Sequence[AnyCheck[RecordKind]], records: Sequence[RecordKind],
     failed: Counter[str] = Counter()
     judged: Counter[str] = Counter()
     for record in records:
-        names = {check.name for check in checks if check.applies_to(record)}
-        if record.failed_checks:
-            failed.update({*failed_checks(record)})
-            names.update(failed_checks(record))
-        judged.update(names)
+        failing = {*failed_checks(record)}
+        failed.update(failing)
+        judged.update(failing.union(check.name for check in checks if check.applies_to(record)))
 
     rows: list[tuple[str | int | None, ...]] = []
     for check in checks:

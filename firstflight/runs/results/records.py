@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, ClassVar, Generic, Protocol, TypeVar, get_type_hints
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 from firstflight.base import reading
 from firstflight.base.errors import FirstFlightError
@@ -25,6 +25,7 @@ from firstflight.base.quantity import Quantity
 from firstflight.base.words import format_lossless, from_cell, to_cell
 from firstflight.findings.quantities import QUANTITIES, of_column
 from firstflight.runs import typed_columns
+from firstflight.runs.schema import hints_of
 
 PASS = "pass"
 FAIL = "fail"
@@ -136,12 +137,6 @@ def quantity_of(kind: type[Record], column: str) -> Quantity:
 R = TypeVar("R", bound=Record)
 Value = str | int | float | bool | None  # of a field of a record or of a trial
 _LAST = ("verdict", "failed_checks", "verdict_reason", "measured_at")
-
-
-def hints_of(kind: type[Any]) -> dict[str, Any]:
-    """The types of a dataclass's fields by their names."""
-    # Python 3.10 refuses KW_ONLY, which is no type, and a ClassVar without one.
-    return get_type_hints(kind, localns={"KW_ONLY": object})
 
 
 def trial_class(kind: type[Record]) -> type[Any]:

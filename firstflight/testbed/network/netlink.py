@@ -6,15 +6,13 @@ net/netlink.py has their format.
 
 from __future__ import annotations
 
-import ctypes
 import os
 import socket
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from firstflight.net import netlink
-
-_libc = ctypes.CDLL(None, use_errno=True)
+from firstflight.testbed.namespaces import enter
 
 
 class Network:
@@ -29,10 +27,10 @@ class Network:
     def entered(self) -> Iterator[None]:
         """Work in it. Raises OSError; needs CAP_SYS_ADMIN."""
         try:
-            _enter(self.other)
+            enter(self.other)
             yield
         finally:
-            _enter(self.own)
+            enter(self.own)
 
     def close(self) -> None:
         os.close(self.own)
@@ -48,12 +46,6 @@ def network_of(pid: int) -> Iterator[None]:
             yield
     finally:
         network.close()
-
-
-def _enter(namespace: int) -> None:
-    # os.setns() came with Python 3.12.
-    if _libc.setns(namespace, 0) != 0:
-        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()), "setns")
 
 
 _SOL_NETLINK, _NETLINK_CAP_ACK, _NETLINK_EXT_ACK = 270, 10, 11

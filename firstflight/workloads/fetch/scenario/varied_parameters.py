@@ -32,8 +32,7 @@ _ORDER = (*(field.name for field in _FIELDS if field.name not in ("initcwnd", "r
           "repeat", "initcwnd", "id")
 _values_in_order = attrgetter(*_ORDER)  # of a trial
 # Further fields that decide how the value of a field is shown (_value).
-_READ_WITH = {"initcwnd": ("window_by",), "queue_packets": ("queue_from",),
-              "uplink_kbps": ("bandwidth_kbps",)}
+_READ_WITH = {"queue_packets": ("queue_from",), "uplink_kbps": ("bandwidth_kbps",)}
 
 
 def requested_columns(trials: Sequence[Trial], without: Sequence[str] = ()) -> list[Requested]:
